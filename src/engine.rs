@@ -1,0 +1,32 @@
+//! The pruning logic: pure passes, and the [`session::Session`] that drives them.
+//!
+//! Nothing in here can panic: a panic traps, and a trap costs the host the component instance.
+
+#![cfg_attr(
+    not(test),
+    warn(
+        // A panic is a trap, and a trap kills the instance.
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::unreachable,
+        clippy::arithmetic_side_effects,
+        // A cast that loses something changes a decision silently.
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        // A new case has to be thought through everywhere.
+        clippy::wildcard_enum_match_arm,
+        // Only the host talks to the user.
+        clippy::print_stdout,
+        clippy::print_stderr,
+    )
+)]
+
+pub mod host;
+pub mod ids;
+pub mod message;
+pub mod session;
+pub mod size;

@@ -1,0 +1,84 @@
+//! Lengths and token estimates.
+
+use super::message::{Block, Message};
+
+/// Length of a text in UTF-16 code units, the unit of all settings called "chars".
+///
+/// Source: the seed document, whose lengths are JavaScript's `String.length`.
+#[must_use]
+pub fn utf16_len(text: &str) -> u64 {
+    if text.is_ascii() {
+        return text.len() as u64;
+    }
+    text.chars().map(|c| c.len_utf16() as u64).sum()
+}
+
+/// What an image costs, whatever its data weighs: providers bill by area, 1,000 to 2,000 tokens.
+const OPAQUE_TOKENS: u64 = 1_200;
+
+/// The size of a part of the context. Both figures are for accounts and decisions, not for billing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// UTF-16 code units of text, arguments and thinking.
+    pub chars: u64,
+    /// Estimated tokens.
+    pub tokens: u64,
+}
+
+impl Size {
+    /// Four characters of ASCII make a token, one of any other script does: CJK text is not
+    /// underrated, at the price of overrating accented Latin.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        let chars = utf16_len(text);
+        let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+        Self {
+            chars,
+            tokens: ascii.div_ceil(4) + chars.saturating_sub(ascii),
+        }
+    }
+
+    /// The size of ASCII-like text of which only the length is known.
+    #[must_use]
+    pub fn of_chars(chars: u64) -> Self {
+        Self {
+            chars,
+            tokens: chars.div_ceil(4),
+        }
+    }
+
+    #[must_use]
+    pub fn of_block(block: &Block) -> Self {
+        match block {
+            Block::Text(text) => Self::of_text(text),
+            Block::Thinking(chars) => Self::of_chars(u64::from(*chars)),
+            Block::ToolCall(call) => Self::of_text(&call.arguments),
+            Block::Opaque(_) => Self {
+                chars: 0,
+                tokens: OPAQUE_TOKENS,
+            },
+        }
+    }
+
+    #[must_use]
+    pub fn of_message(message: &Message) -> Self {
+        message.content.iter().map(Self::of_block).sum()
+    }
+}
+
+impl std::ops::Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            chars: self.chars + other.chars,
+            tokens: self.tokens + other.tokens,
+        }
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), std::ops::Add::add)
+    }
+}
