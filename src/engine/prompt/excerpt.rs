@@ -72,22 +72,31 @@ pub fn excerpt(text: &str, budget_utf16: u64) -> Cow<'_, str> {
 
 fn cut_out(text: &str, budget: u64) -> String {
     let share = |percent: u64| budget.saturating_mul(percent).checked_div(100).unwrap_or(0);
-    let head = first_lines(cut::head_chars(text, share(HEAD_PERCENT)));
-    let tail = last_lines(cut::tail_chars(text, share(TAIL_PERCENT)));
-    let tail_start = text.len().saturating_sub(tail.len());
+    let (head_chars, tail_chars) = (share(HEAD_PERCENT), share(TAIL_PERCENT));
+    // One mark stands in any case.
     let left = share(100 - HEAD_PERCENT - TAIL_PERCENT).saturating_sub(MARK_CHARS);
     let middle = Middle {
         text,
-        start: head.len(),
-        end: tail_start,
+        start: first_lines(cut::head_chars(text, head_chars)).len(),
+        end: text
+            .len()
+            .saturating_sub(last_lines(cut::tail_chars(text, tail_chars)).len()),
         max_line_chars: share(LINE_PERCENT).min(MAX_LINE_CHARS),
     };
+    let (telling, spare) = middle.telling(left);
+    let spare = spare.checked_div(2).unwrap_or(0);
+    let head = first_lines(cut::head_chars(text, head_chars.saturating_add(spare)));
+    let tail = last_lines(cut::tail_chars(text, tail_chars.saturating_add(spare)));
+    let tail_start = text.len().saturating_sub(tail.len());
     let mut out = head.to_owned();
     let mut at = head.len();
-    for (start, end) in middle.telling(left) {
-        push_gap(&mut out, text.get(at..start).unwrap_or_default());
-        out.push_str(text.get(start..end).unwrap_or_default());
-        at = end;
+    for (start, end) in telling {
+        let (start, end) = (start.max(at), end.min(tail_start));
+        if start < end {
+            push_gap(&mut out, text.get(at..start).unwrap_or_default());
+            out.push_str(text.get(start..end).unwrap_or_default());
+            at = end;
+        }
     }
     push_gap(&mut out, text.get(at..tail_start).unwrap_or_default());
     out.push_str(tail);
@@ -131,10 +140,11 @@ struct Middle<'a> {
 }
 
 impl Middle<'_> {
-    /// Byte ranges of telling lines worth `budget`, marks included, in order and apart.
+    /// Byte ranges of telling lines worth `budget`, marks included, in order and apart; and what is
+    /// left of the budget.
     ///
     /// Of lines that are the same the first is kept.
-    fn telling(&self, budget: u64) -> Vec<(usize, usize)> {
+    fn telling(&self, budget: u64) -> (Vec<(usize, usize)>, u64) {
         let mut left = budget;
         let mut seen = BTreeSet::new();
         let mut kept = BTreeSet::new();
@@ -150,7 +160,7 @@ impl Middle<'_> {
                 break;
             }
         }
-        apart(kept)
+        (apart(kept), left)
     }
 
     /// Where telling words stand, with their ranks, the most telling and then the first of them first.
@@ -369,6 +379,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_place_hides_a_fatal_line(line_no in 0_usize..200, budget in 400_u64..4_000) {
+            let log = log(200);
+            let mut lines: Vec<&str> = log.lines().collect();
+            lines.insert(line_no, "FATAL: disk full");
+            let text = lines.join("\n");
+            prop_assert!(excerpt(&text, budget).contains("FATAL: disk full"));
+        }
+
         #[test]
         fn an_excerpt_is_never_longer_than_its_budget(
             parts in prop::collection::vec(("([a-z😀é ]{0,30}(error|FATAL|warn|\u{1b}\\[)?\r?\n?){0,3}", 0_usize..60), 0..8),
