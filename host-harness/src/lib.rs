@@ -19,15 +19,19 @@ mod component;
 mod decant;
 mod environment;
 mod file_host;
+pub mod formats;
 mod imports;
 mod instance;
 mod jobs;
 mod memory_host;
 mod message;
+pub mod price;
 mod render;
 mod session;
+pub mod summarizer;
 mod sync;
 mod time;
+pub mod tokens;
 
 pub use bindings::decant::pruner::edits::{
     Change, Edit, InsertedSummary, InsertedUser, Part, PlanUpdate, ReplacedArguments,
