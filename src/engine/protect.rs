@@ -72,10 +72,8 @@ impl<'de> Visitor<'de> for PathArgument {
         let mut path = None;
         while let Some(name) = arguments.next_key::<String>()? {
             if name == "path" {
-                path = match arguments.next_value()? {
-                    Value::String(text) => Some(text),
-                    _ => None,
-                };
+                let value: Value = arguments.next_value()?;
+                path = value.as_str().map(str::to_owned);
             } else {
                 arguments.next_value::<IgnoredAny>()?;
             }
