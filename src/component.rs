@@ -17,6 +17,7 @@ use imports::Imports;
 use crate::engine::ids::JobId;
 use crate::engine::session::Session;
 
+#[expect(unsafe_code, reason = "generated: the canonical ABI passes pointers")]
 mod bindings {
     wit_bindgen::generate!({ path: "wit", world: "pruner" });
 
@@ -64,7 +65,8 @@ impl lifecycle::Guest for Pruner {
         session: lifecycle::SessionInfo,
         config: messages::Json,
     ) -> Result<Vec<notices::Notice>, lifecycle::Error> {
-        let (opened, notices) = Session::open(session.into(), &config).map_err(Into::into)?;
+        libc::report_panics();
+        let (opened, notices) = Session::open(session.into(), &config)?;
         SESSION.with(|slot| match slot.try_borrow_mut() {
             Ok(mut slot) if slot.is_none() => {
                 *slot = Some(opened);

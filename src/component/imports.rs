@@ -8,7 +8,9 @@ pub(super) struct Imports;
 
 impl Host for Imports {
     fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
-        session_log::append(kind, data).map(EntryId).map_err(Into::into)
+        session_log::append(kind, data)
+            .map(EntryId)
+            .map_err(Into::into)
     }
 
     fn append_message(

@@ -18,12 +18,22 @@ struct IoVec {
     len: usize,
 }
 
-/// Passes what is printed on to the host. Only the message of a panic is: the engine prints nothing.
-fn report(text: &[u8]) {
+/// Has a panic told to the host in one notice, before it traps.
+pub(super) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| report(panic.to_string())));
+}
+
+fn report(text: String) {
+    let level = notices::Level::Error;
+    notices::notify(&notices::Notice { level, text });
+}
+
+/// Passes what is printed on to the host: the engine prints nothing, but the library does when it
+/// runs out of memory.
+fn print(text: &[u8]) {
     let text = String::from_utf8_lossy(text).trim().to_owned();
     if !text.is_empty() {
-        let level = notices::Level::Error;
-        notices::notify(&notices::Notice { level, text });
+        report(text);
     }
 }
 
@@ -32,7 +42,7 @@ fn report(text: &[u8]) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(_file: c_int, text: *const c_void, len: usize) -> isize {
     // SAFETY: the caller vouches for `len` bytes behind `text`.
-    report(unsafe { std::slice::from_raw_parts(text.cast(), len) });
+    print(unsafe { std::slice::from_raw_parts(text.cast(), len) });
     isize::try_from(len).unwrap_or(isize::MAX)
 }
 
@@ -46,7 +56,7 @@ unsafe extern "C" fn writev(_file: c_int, parts: *const IoVec, n_parts: c_int) -
     for part in unsafe { std::slice::from_raw_parts(parts, n_parts) } {
         text.extend_from_slice(unsafe { std::slice::from_raw_parts(part.base.cast(), part.len) });
     }
-    report(&text);
+    print(&text);
     isize::try_from(text.len()).unwrap_or(isize::MAX)
 }
 

@@ -8,8 +8,8 @@ use crate::engine::host::{Cost, JobKind, Level, ModelChoice, Notice, Request};
 use crate::engine::ids::OccurrenceKey;
 use crate::engine::plan::{Change, Edit, Part, PlanUpdate};
 use crate::engine::session::{
-    Activity, BatchProgress, BatchState, CommandError, Node, NodeKind, Reply, SessionError,
-    Status, StrategyReport, Tool,
+    Activity, BatchProgress, BatchState, CommandError, Node, NodeKind, Reply, SessionError, Status,
+    StrategyReport, Tool,
 };
 use crate::engine::size::Size;
 
