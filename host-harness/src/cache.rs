@@ -7,6 +7,9 @@ use sha1::{Digest, Sha1};
 use wasmtime::component::Component;
 use wasmtime::{Engine, Precompiled};
 
+/// How many compiled components are kept: those of a few versions that are in use side by side.
+const MAX_FILES: usize = 8;
+
 /// Length of the checksum that a cache file begins with.
 const CHECKSUM_BYTES: usize = 20;
 
@@ -62,7 +65,7 @@ pub(crate) fn compile(engine: &Engine, wasm: &[u8], cache: &Cache) -> wasmtime::
     }
     let component = Component::new(engine, wasm)?;
     if let Ok(compiled) = component.serialize() {
-        let _ = store(&file, &compiled);
+        let _ = store(&file, &compiled).and_then(|()| discard_oldest(&file));
     }
     Ok(component)
 }
@@ -103,6 +106,20 @@ fn store(file: &Path, compiled: &[u8]) -> std::io::Result<()> {
     fs::rename(&partial, file).inspect_err(|_| drop(fs::remove_file(&partial)))
 }
 
+/// Removes the files beside this one that were written longest ago.
+fn discard_oldest(newest: &Path) -> std::io::Result<()> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(newest.parent().unwrap_or(Path::new(".")))? {
+        let path = entry?.path();
+        if path.extension() == newest.extension() && path != newest {
+            files.push((fs::metadata(&path)?.modified()?, path));
+        }
+    }
+    files.sort_unstable_by(|a, b| b.cmp(a));
+    let old = files.into_iter().skip(MAX_FILES - 1);
+    old.map(|(_, path)| fs::remove_file(path)).collect()
+}
+
 #[cfg(unix)]
 fn create_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -133,5 +150,78 @@ impl std::hash::Hasher for Fnv {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The smallest component: a header and nothing behind it.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn compiled_files(folder: &Path) -> Vec<PathBuf> {
+        let files = fs::read_dir(folder).into_iter().flatten();
+        files
+            .map(|file| file.expect("a readable folder").path())
+            .collect()
+    }
+
+    #[test]
+    fn a_compiled_component_is_kept_and_a_damaged_file_is_passed_over() {
+        let folder = env::temp_dir().join(format!("decant-cache-{}", process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        let cache = Cache::Folder(folder.join("inner"));
+        let engine = Engine::default();
+        compile(&engine, EMPTY, &cache).expect("compiles");
+        let files = compiled_files(&folder.join("inner"));
+        let [file] = files.as_slice() else {
+            panic!("{files:?}");
+        };
+        assert!(load(&engine, file).is_some());
+
+        let intact = fs::read(file).expect("a file");
+        let mut flipped = intact.clone();
+        flipped[CHECKSUM_BYTES + 100] ^= 1;
+        for damaged in [&[][..], &intact[..10], &intact[..200], &flipped] {
+            fs::write(file, damaged).expect("writable");
+            assert!(load(&engine, file).is_none(), "{} bytes", damaged.len());
+            compile(&engine, EMPTY, &cache).expect("compiles");
+            assert_eq!(fs::read(file).expect("a file"), intact, "written anew");
+        }
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn only_the_newest_are_kept() {
+        let folder = env::temp_dir().join(format!("decant-cache-many-{}", process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        for number in 0..20 {
+            let file = folder.join(format!("{number}.cwasm"));
+            store(&file, b"compiled").expect("writable");
+            discard_oldest(&file).expect("removable");
+        }
+        fs::write(folder.join("other"), "").expect("writable");
+        assert_eq!(compiled_files(&folder).len(), MAX_FILES + 1);
+        assert!(folder.join("19.cwasm").exists());
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn without_a_folder_the_component_is_compiled_each_time() {
+        let engine = Engine::default();
+        compile(&engine, EMPTY, &Cache::Off).expect("compiles");
+        let nowhere = Cache::Folder(PathBuf::from("/dev/null/cache"));
+        compile(&engine, EMPTY, &nowhere).expect("compiles");
+    }
+
+    #[test]
+    fn other_settings_have_files_of_their_own() {
+        let mut config = wasmtime::Config::new();
+        config.consume_fuel(true);
+        let metered = Engine::new(&config).expect("valid settings");
+        let names = [&Engine::default(), &metered].map(|engine| file_name(engine, EMPTY));
+        assert_ne!(names[0], names[1]);
+        assert!(names[0].starts_with(&hex(&Sha1::digest(EMPTY))));
     }
 }

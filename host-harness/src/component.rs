@@ -22,7 +22,7 @@ pub enum ComponentSource {
     Own,
     /// A file.
     File(PathBuf),
-    /// The bytes themselves, binary or text format.
+    /// The bytes themselves, in the binary format.
     Bytes(Vec<u8>),
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::LogEntry;
+use crate::formats::lines::{decode, repair_surrogates};
 use crate::time::{iso_from_ms, ms_from_iso};
 
 /// What a line says about its place in the session.
@@ -165,6 +166,10 @@ fn one_line(json: &str) -> io::Result<Box<RawValue>> {
     Ok(RawValue::from_string(json.to_owned())?)
 }
 
+/// The line's text, with what JSON does not allow put right.
 fn repaired(line: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(line)
+    match decode(line) {
+        Cow::Borrowed(text) => repair_surrogates(text),
+        Cow::Owned(text) => Cow::Owned(repair_surrogates(&text).into_owned()),
+    }
 }

@@ -51,12 +51,8 @@ fn entries_are_read_back_as_they_were_appended() {
         .append_message("m", "text \n", "[1]", 0)
         .expect("appended");
     let third = host.append("k", "{\n\"a\": 1\n}", 0).expect("appended");
-    assert_eq!(
-        host.append("k", "no JSON", 0),
-        Err(HostError::Failed(
-            "expected ident at line 1 column 2".to_owned()
-        ))
-    );
+    let refused = host.append("k", "no JSON", 0);
+    assert!(matches!(refused, Err(HostError::Failed(_))), "{refused:?}");
 
     let mut again = open(&folder);
     for host in [&mut host, &mut again] {
@@ -105,14 +101,14 @@ fn a_line_that_a_crash_cut_off_is_passed_over() {
 fn in_a_tree_the_entries_of_the_last_branch_count() {
     let lines = r#"
 {"type":"session","version":3,"id":"s","timestamp":"1970-01-01T00:00:00Z"}
-{"type":"message","id":"a","parentId":null,"timestamp":"1970-01-01T00:00:00Z","message":{}}
-{"type":"custom","customType":"k","data":"gone","id":"b","parentId":"a","timestamp":"1970-01-01T00:00:00Z"}
+{"type":"message","id":"a","parentId":null,"timestamp":"1970-01-01T00:00:00Z","message":{"content":"\ud83d"}}
+{"type":"custom","customType":"k","data":"gone \ud83d","id":"b","parentId":"a","timestamp":"1970-01-01T00:00:00Z"}
 {"type":"custom_message","customType":"m","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}],"display":false,"id":"c","parentId":"a","timestamp":"1970-01-01T00:00:00Z"}
 "#;
     let folder = Folder::with_log("tree", lines.trim_start());
     let mut host = open(&folder);
     assert_eq!(data(&mut host), [r#"{"content":"x\ny","details":null}"#]);
-    assert_eq!(host.read("b").as_deref(), Ok(r#""gone""#));
+    assert_eq!(host.read("b").as_deref(), Ok(r#""gone \ufffd""#));
     host.append("k", "3", 0).expect("appended");
     let written = fs::read_to_string(folder.log()).expect("a readable log");
     let last = written.lines().last().expect("lines");

@@ -64,7 +64,7 @@ pub(super) fn json_error(error: &serde_json::Error) -> String {
 }
 
 /// The text of a file. Bytes that are no UTF-8 become U+FFFD; a byte order mark is left out.
-pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 /// otherwise, and a line must never be lost.
 ///
 /// Source: field report K02.
-pub(super) fn repair_surrogates(json: &str) -> Cow<'_, str> {
+pub(crate) fn repair_surrogates(json: &str) -> Cow<'_, str> {
     let mut repaired: Option<String> = None;
     let mut copied = 0;
     let mut at = 0;
