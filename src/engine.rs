@@ -12,7 +12,6 @@
         clippy::indexing_slicing,
         clippy::string_slice,
         clippy::unreachable,
-        clippy::arithmetic_side_effects,
         // A cast that loses something changes a decision silently.
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -25,8 +24,25 @@
     )
 )]
 
+pub mod archive;
+pub mod arguments;
+pub mod blob_name;
+pub mod block;
+pub mod config;
+pub mod cut;
+pub mod delimiter;
+pub mod digest;
+pub mod entry;
+pub mod glob;
 pub mod host;
 pub mod ids;
 pub mod message;
+pub mod plan;
+pub mod prompt;
+pub mod protect;
+pub mod query;
 pub mod session;
 pub mod size;
+pub mod stub;
+pub mod summary;
+pub mod transcript;

@@ -1,0 +1,278 @@
+//! What is known of everything that was ever pruned: records, aliases, batches.
+//!
+//! No text of a tool result is in here: a record says where the session log or a blob keeps it.
+
+use std::collections::BTreeMap;
+
+use super::digest::ContentHash;
+use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use super::size::Size;
+
+/// Where a record, an alias or a batch stands in the archive.
+pub type Index = usize;
+
+/// What the archive holds for an occurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Member {
+    Record(Index),
+    Alias(Index),
+}
+
+/// One archived occurrence.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub name: Ref,
+    pub key: OccurrenceKey,
+    pub tool: String,
+    /// The argument that `protectedPaths` looks at.
+    pub path: Option<String>,
+    pub is_error: bool,
+    pub turn_index: u32,
+    /// When the assistant message began; 0 where an old entry does not say.
+    pub turn_at_ms: u64,
+    /// When the entry was written.
+    pub archived_at_ms: u64,
+    pub stored: Stored,
+    pub has_other_parts: bool,
+    pub standing: Standing,
+}
+
+/// Where the text of a record is.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub entry: EntryId,
+    /// Which of the entry's calls, counted from 0.
+    pub call: usize,
+    pub blob: Option<Blob>,
+}
+
+/// A spilled text.
+#[derive(Clone, Debug)]
+pub struct Blob {
+    pub name: String,
+    /// Where it is, in words for the model.
+    pub location: String,
+    pub bytes: u64,
+}
+
+/// What a record means for the context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A summary covers it.
+    Summarized { batch: Index },
+    /// It went to a blob; the stub is kept since it holds the preview.
+    Spilled { stub: String, shown: bool },
+    /// An output of `context_tree_query` whose time is over; carries what it had recovered.
+    Recovered { refs: Vec<String> },
+    /// It is recoverable, and that is all: it stays as it is until its span is compressed.
+    Archived,
+}
+
+/// An occurrence that shares the text of a record.
+#[derive(Clone, Debug)]
+pub struct Alias {
+    pub key: OccurrenceKey,
+    pub original: Index,
+    /// The entry that holds its own arguments, and its text if that differs in white space.
+    pub entry: EntryId,
+    pub has_own_text: bool,
+    pub is_error: bool,
+    pub turn_index: u32,
+    pub archived_at_ms: u64,
+    /// Whether its stub may stand in the context already.
+    pub shown: bool,
+}
+
+/// The calls that one summary covers.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub records: Vec<Index>,
+    /// The summary's entry; `None` in a log that has lost it.
+    pub summary: Option<EntryId>,
+    pub summary_size: Size,
+    pub summary_at_ms: u64,
+    pub turn_index: u32,
+    pub undone: bool,
+    /// Whether its stubs and summary stand in the context: settled by the session.
+    pub active: bool,
+    /// The block that stands for it.
+    pub block: Option<BlockId>,
+}
+
+/// The archive of a session.
+#[derive(Debug, Default)]
+pub struct Archive {
+    records: Vec<Record>,
+    aliases: Vec<Alias>,
+    batches: Vec<Batch>,
+    members: BTreeMap<OccurrenceKey, Member>,
+    by_name: BTreeMap<Ref, Index>,
+    by_hash: BTreeMap<([u8; 20], bool), Index>,
+    hashes: BTreeMap<Index, ContentHash>,
+    aliases_of: BTreeMap<Index, Vec<Index>>,
+    last_name: u32,
+}
+
+impl Archive {
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    #[must_use]
+    pub fn aliases(&self) -> &[Alias] {
+        &self.aliases
+    }
+
+    #[must_use]
+    pub fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
+    #[must_use]
+    pub fn record(&self, index: Index) -> Option<&Record> {
+        self.records.get(index)
+    }
+
+    pub fn record_mut(&mut self, index: Index) -> Option<&mut Record> {
+        self.records.get_mut(index)
+    }
+
+    #[must_use]
+    pub fn alias(&self, index: Index) -> Option<&Alias> {
+        self.aliases.get(index)
+    }
+
+    pub fn alias_mut(&mut self, index: Index) -> Option<&mut Alias> {
+        self.aliases.get_mut(index)
+    }
+
+    #[must_use]
+    pub fn batch(&self, index: Index) -> Option<&Batch> {
+        self.batches.get(index)
+    }
+
+    pub fn batch_mut(&mut self, index: Index) -> Option<&mut Batch> {
+        self.batches.get_mut(index)
+    }
+
+    /// What the archive holds for exactly this key.
+    #[must_use]
+    pub fn member(&self, key: &OccurrenceKey) -> Option<Member> {
+        self.members.get(key).copied()
+    }
+
+    /// Everything archived under a call id, in order of time.
+    pub fn members_of(&self, call_id: &str) -> impl Iterator<Item = Member> {
+        let from = OccurrenceKey {
+            call_id: call_id.to_owned(),
+            at_ms: None,
+        };
+        let call_id = call_id.to_owned();
+        self.members
+            .range(from..)
+            .take_while(move |(key, _)| key.call_id == call_id)
+            .map(|(_, member)| *member)
+    }
+
+    /// The record that a member is or points at.
+    #[must_use]
+    pub fn original(&self, member: Member) -> Option<&Record> {
+        match member {
+            Member::Record(index) => self.record(index),
+            Member::Alias(index) => self.record(self.alias(index)?.original),
+        }
+    }
+
+    #[must_use]
+    pub fn key_of(&self, member: Member) -> Option<&OccurrenceKey> {
+        match member {
+            Member::Record(index) => self.record(index).map(|record| &record.key),
+            Member::Alias(index) => self.alias(index).map(|alias| &alias.key),
+        }
+    }
+
+    #[must_use]
+    pub fn named(&self, name: Ref) -> Option<Index> {
+        self.by_name.get(&name).copied()
+    }
+
+    /// The aliases of a record, in the order in which they were made.
+    #[must_use]
+    pub fn aliases_of(&self, record: Index) -> &[Index] {
+        self.aliases_of.get(&record).map_or(&[], Vec::as_slice)
+    }
+
+    /// The record with the same normalized output and status.
+    #[must_use]
+    pub fn duplicate_of(&self, hash: &ContentHash, is_error: bool) -> Option<Index> {
+        self.by_hash.get(&(hash.normalized, is_error)).copied()
+    }
+
+    #[must_use]
+    pub fn hash_of(&self, record: Index) -> Option<&ContentHash> {
+        self.hashes.get(&record)
+    }
+
+    /// The names given so far, for a word to a model that asks for an unknown one.
+    #[must_use]
+    pub fn last_named(&self) -> Option<Ref> {
+        self.by_name.keys().next_back().copied()
+    }
+
+    /// Gives out the next name. A name that is given out and not used is lost, never given again.
+    pub fn next_name(&mut self) -> Ref {
+        self.last_name += 1;
+        Ref(self.last_name)
+    }
+
+    /// The names that will be given out next, in order; none is given out by looking.
+    pub fn upcoming_names(&self) -> impl Iterator<Item = Ref> + use<> {
+        (self.last_name + 1..).map(Ref)
+    }
+
+    /// Makes sure that a name seen in the log is never given out again.
+    pub fn reserve_name(&mut self, name: Ref) {
+        self.last_name = self.last_name.max(name.0);
+    }
+
+    /// Adds a record, or replaces the one of the same occurrence. `hash` makes it an original for
+    /// later duplicates.
+    pub fn insert(&mut self, record: Record, hash: Option<ContentHash>) -> Index {
+        self.reserve_name(record.name);
+        let index = match self.members.get(&record.key) {
+            Some(Member::Record(index)) => *index,
+            Some(Member::Alias(_)) | None => self.records.len(),
+        };
+        if let Some(hash) = hash {
+            self.by_hash
+                .entry((hash.normalized, record.is_error))
+                .or_insert(index);
+            self.hashes.insert(index, hash);
+        }
+        self.by_name.insert(record.name, index);
+        self.members
+            .insert(record.key.clone(), Member::Record(index));
+        match self.records.get_mut(index) {
+            Some(known) => *known = record,
+            None => self.records.push(record),
+        }
+        index
+    }
+
+    pub fn insert_alias(&mut self, alias: Alias) -> Index {
+        let index = self.aliases.len();
+        self.members.insert(alias.key.clone(), Member::Alias(index));
+        self.aliases_of
+            .entry(alias.original)
+            .or_default()
+            .push(index);
+        self.aliases.push(alias);
+        index
+    }
+
+    pub fn insert_batch(&mut self, batch: Batch) -> Index {
+        self.batches.push(batch);
+        self.batches.len() - 1
+    }
+}

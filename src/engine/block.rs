@@ -1,0 +1,226 @@
+//! Compressed spans: what a block stands for, and how it is written.
+
+use super::delimiter::disarm;
+use super::ids::{BlockId, EntryId, Ref};
+use super::transcript::Position;
+
+/// A span of whole turns that one user message stands for.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub id: BlockId,
+    pub entry: EntryId,
+    /// What it stands for, rising; more than one where chains were merged.
+    pub extents: Vec<Extent>,
+    pub refs: Vec<Ref>,
+    /// Call ids of the results that are shown inside the block, verbatim: in its span they are the
+    /// ones without a record.
+    pub protected: Vec<String>,
+    pub body: String,
+    pub compressed_at_ms: u64,
+    pub state: State,
+}
+
+/// Which turns a block stands for, by timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// A closed chain: everything between its first message and its final reply.
+    Chain { anchor_at_ms: u64, reply_at_ms: u64 },
+    /// Finished turns of a chain that goes on.
+    Turns { first_at_ms: u64, last_at_ms: u64 },
+}
+
+/// Whether a block stands in the context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its boundaries are not in the transcript, or not exactly once.
+    Unplaced,
+    Placed(Placement),
+    /// A later block stands in its place.
+    Superseded,
+    /// The user has taken it back.
+    Undone,
+}
+
+/// Where a block stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The block's message follows this position.
+    pub behind: Position,
+    /// Runs of dropped messages, rising.
+    pub runs: Vec<Run>,
+    /// The final replies, which stay; empty while the chain is open.
+    pub replies: Vec<Position>,
+}
+
+/// The half-open range `from..to` of positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub from: Position,
+    pub to: Position,
+}
+
+impl Run {
+    /// Joins rising positions to runs.
+    #[must_use]
+    pub fn join(positions: &[Position]) -> Vec<Self> {
+        let mut runs: Vec<Self> = Vec::new();
+        for &at in positions {
+            match runs.last_mut() {
+                Some(last) if last.to == at => last.to = at + 1,
+                Some(_) | None => runs.push(Self {
+                    from: at,
+                    to: at + 1,
+                }),
+            }
+        }
+        runs
+    }
+
+    pub fn positions(self) -> impl Iterator<Item = Position> {
+        self.from..self.to
+    }
+}
+
+/// A protected output inside a block.
+pub struct ProtectedOutput<'a> {
+    pub tool: &'a str,
+    pub text: &'a str,
+}
+
+/// Writes the message that stands for a span.
+///
+/// `body` is written as it is: what the summarizer wrote was disarmed when it was taken in.
+/// Protected outputs are disarmed here, so that none of them can close the element.
+///
+/// Source: the seed's synthetic message format; line ends around protected output as pi-condense
+/// writes them.
+#[must_use]
+pub fn write(id: BlockId, refs: &[Ref], body: &str, protected: &[ProtectedOutput<'_>]) -> String {
+    let tools: Vec<String> = refs.iter().map(Ref::to_string).collect();
+    let mut text = format!(
+        "<compressed-chain id=\"{id}\" tools=\"{}\">\n{body}",
+        tools.join(",")
+    );
+    for output in protected {
+        let tool = output.tool.replace('"', "'");
+        text.push_str(&format!(
+            "\n\n<protected-output tool=\"{}\">\n{}\n</protected-output>",
+            disarm(&tool),
+            disarm(output.text)
+        ));
+    }
+    text.push_str("\n</compressed-chain>");
+    text
+}
+
+/// Puts the bodies of other blocks in the place of their names in braces, once; `{bN}` of the block
+/// itself and of unknown blocks stays.
+#[must_use]
+pub fn expand(id: BlockId, body: &str, body_of: &dyn Fn(BlockId) -> Option<String>) -> String {
+    let mut expanded = String::with_capacity(body.len());
+    let mut rest = body;
+    while let Some((before, from_brace)) = rest.split_once('{') {
+        expanded.push_str(before);
+        let named = from_brace
+            .split_once('}')
+            .and_then(|(name, after)| Some((BlockId::parse(name)?, after)))
+            .filter(|(named, _)| *named != id)
+            .and_then(|(named, after)| Some((body_of(named)?, after)));
+        match named {
+            Some((other, after)) => {
+                expanded.push_str(&other);
+                rest = after;
+            }
+            None => {
+                expanded.push('{');
+                rest = from_brace;
+            }
+        }
+    }
+    expanded.push_str(rest);
+    expanded
+}
+
+/// The blocks that a body names in braces.
+#[must_use]
+pub fn mentions(body: &str) -> Vec<BlockId> {
+    body.split('{')
+        .skip(1)
+        .filter_map(|after| BlockId::parse(after.split_once('}')?.0))
+        .collect()
+}
+
+/// What a chain without any summary says of itself.
+pub struct Outline<'a> {
+    pub turns: usize,
+    /// Tool names with how often each was called, in order of first use.
+    pub tools: Vec<(&'a str, usize)>,
+    pub errors: usize,
+    pub from_ms: u64,
+    pub to_ms: u64,
+    /// The first and the last call: tool and the head of its arguments.
+    pub first: String,
+    pub last: String,
+}
+
+impl Outline<'_> {
+    /// The deterministic body.
+    #[must_use]
+    pub fn write(&self, refs: &[Ref]) -> String {
+        let calls: usize = self.tools.iter().map(|(_, n)| n).sum();
+        let tools: Vec<String> = self
+            .tools
+            .iter()
+            .map(|(tool, n)| format!("{tool} x{n}"))
+            .collect();
+        let names: Vec<String> = refs.iter().map(|name| format!("`{name}`")).collect();
+        let seconds = self.to_ms.saturating_sub(self.from_ms) / 1000;
+        format!(
+            "{calls} tool calls in {} turns over {seconds} s, {} failed: {}\n\
+             First: {}\nLast: {}\n\
+             Not summarized; `context_tree_query` has the outputs: {}",
+            self.turns,
+            self.errors,
+            tools.join(", "),
+            self.first,
+            self.last,
+            names.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_join_to_runs() {
+        let run = |from, to| Run { from, to };
+        for (positions, runs) in [
+            (vec![], vec![]),
+            (vec![3], vec![run(3, 4)]),
+            (
+                vec![1, 2, 3, 5, 6, 9],
+                vec![run(1, 4), run(5, 7), run(9, 10)],
+            ),
+        ] {
+            assert_eq!(Run::join(&positions), runs);
+        }
+    }
+
+    #[test]
+    fn names_in_braces_become_bodies_once() {
+        let body_of = |id: BlockId| (id.0 == 1).then(|| "one {b2}".to_owned());
+        for (body, expanded) in [
+            (
+                "two after {b1} not {b2} nor {b9}",
+                "two after one {b2} not {b2} nor {b9}",
+            ),
+            ("{ {b1", "{ {b1"),
+            ("{x}{b1}", "{x}one {b2}"),
+        ] {
+            assert_eq!(expand(BlockId(2), body, &body_of), expanded);
+        }
+        assert_eq!(mentions("{b1} {x} {b12} {b0}"), [BlockId(1), BlockId(12)]);
+    }
+}

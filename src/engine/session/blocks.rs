@@ -1,0 +1,506 @@
+//! Where blocks stand: finding their spans in the transcript, and putting them in and out of the
+//! plan.
+
+use super::ledger::{Effect, Item, Saved, Strategy, rest};
+use super::settle::plan_position;
+use super::{Position, Session};
+use crate::engine::archive::Member;
+use crate::engine::block::{self, Block, Extent, Placement, ProtectedOutput, Run, State};
+use crate::engine::ids::BlockId;
+use crate::engine::plan::{Aspect, Change, Inserted, Part};
+use crate::engine::size::Size;
+use crate::engine::transcript::{ChainEnd, Kind};
+
+/// A half-open range of positions that a block stands for, and its final reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) from: Position,
+    pub(super) to: Position,
+    pub(super) reply: Option<Position>,
+}
+
+/// Why a block cannot stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// The host has cut its span away, or it is not there yet.
+    Absent,
+    /// A boundary is there more than once, or in the wrong order.
+    Ambiguous,
+    /// A result in its span is in no record.
+    Unarchived,
+    /// It would not be shorter than what it stands for.
+    NotShorter,
+}
+
+impl Session {
+    pub(super) fn is_covered(&self, at: Position) -> bool {
+        let run = self.blocks.covered.range(..=at).next_back();
+        run.is_some_and(|(_, to)| at < *to)
+    }
+
+    pub(super) fn is_in_placed_block(&self, id: Option<BlockId>) -> bool {
+        let block = id.and_then(|id| self.blocks.all.get(&id));
+        block.is_some_and(|block| matches!(block.state, State::Placed(_)))
+    }
+
+    /// Puts every block into the plan that fits.
+    pub(super) fn place_all(&mut self) {
+        let ids: Vec<BlockId> = self.blocks.unplaced.iter().copied().collect();
+        for id in ids {
+            self.place(id);
+        }
+    }
+
+    /// Takes every block out of the plan.
+    pub(super) fn unplace_all(&mut self) {
+        let ids: Vec<BlockId> = self.blocks.all.keys().copied().collect();
+        for id in ids {
+            self.unplace(id);
+        }
+        self.blocks.covered.clear();
+        self.blocks.by_run.clear();
+        self.blocks.replies.clear();
+    }
+
+    /// Looks again at the blocks that wait for a boundary, now that a message is there.
+    pub(super) fn place_blocks_at(&mut self, at: Position) {
+        if self.blocks.unplaced.is_empty() {
+            return;
+        }
+        let Some(at_ms) = self.transcript.slot(at).map(|slot| slot.at_ms) else {
+            return;
+        };
+        let waits = |extent: &Extent| match extent {
+            Extent::Chain { reply_at_ms, .. } => *reply_at_ms == at_ms,
+            Extent::Turns { last_at_ms, .. } => *last_at_ms == at_ms,
+        };
+        let waiting: Vec<BlockId> = self
+            .blocks
+            .unplaced
+            .iter()
+            .copied()
+            .filter(|id| {
+                let block = self.blocks.all.get(id);
+                block.is_some_and(|block| block.extents.iter().any(waits))
+            })
+            .collect();
+        for id in waiting {
+            self.place(id);
+        }
+    }
+
+    /// Puts a block into the plan, if it fits. A block that does not fit is left alone.
+    pub(super) fn place(&mut self, id: BlockId) -> bool {
+        if !self.may_replace() {
+            return false;
+        }
+        let placed = self
+            .blocks
+            .all
+            .get(&id)
+            .ok_or(Misfit::Absent)
+            .and_then(|block| self.fit(block));
+        match placed {
+            Ok(placement) => {
+                self.enter(id, placement);
+                true
+            }
+            Err(Misfit::Absent | Misfit::NotShorter) => false,
+            Err(misfit @ (Misfit::Ambiguous | Misfit::Unarchived)) => {
+                let kind = match misfit {
+                    Misfit::Ambiguous => "unresolved-range",
+                    Misfit::Unarchived | Misfit::Absent | Misfit::NotShorter => "unarchived-range",
+                };
+                self.undiagnosed
+                    .push((kind.to_owned(), format!("blockId={id}")));
+                false
+            }
+        }
+    }
+
+    fn fit(&self, block: &Block) -> Result<(Placement, String), Misfit> {
+        let mut spans = Vec::new();
+        for extent in &block.extents {
+            spans.push(self.span_of(*extent)?);
+        }
+        let first = spans.first().ok_or(Misfit::Absent)?;
+        let behind = first.from.checked_sub(1).ok_or(Misfit::Absent)?;
+        let mut dropped = Vec::new();
+        let mut shown = Vec::new();
+        for span in &spans {
+            self.sort_span(block, *span, &mut dropped, &mut shown)?;
+        }
+        dropped.sort_unstable();
+        let text = self.block_text(block, &shown)?;
+        let stands: Size = dropped.iter().map(|at| self.rendered(*at)).sum();
+        if Size::of_text(&text).chars >= stands.chars {
+            return Err(Misfit::NotShorter);
+        }
+        let placement = Placement {
+            behind,
+            runs: Run::join(&dropped),
+            replies: spans.iter().filter_map(|span| span.reply).collect(),
+        };
+        Ok((placement, text))
+    }
+
+    /// The size of a message as the model sees it outside of any block.
+    pub(super) fn rendered(&self, at: Position) -> Size {
+        let Some(slot) = self.transcript.slot(at) else {
+            return Size::default();
+        };
+        if matches!(slot.kind, Kind::Summary { .. }) {
+            return if self.plan.get(plan_position(at), Aspect::Presence).is_some() {
+                Size::default()
+            } else {
+                slot.size
+            };
+        }
+        rest(slot.size, self.ledger.saved_by(Item::Message(at)))
+    }
+
+    pub(super) fn span_of(&self, extent: Extent) -> Result<Span, Misfit> {
+        let only = |at_ms| match self.transcript.boundary_at(at_ms) {
+            Some(at) => Ok(at),
+            None if self.transcript.has_boundary_at(at_ms) => Err(Misfit::Ambiguous),
+            None => Err(Misfit::Absent),
+        };
+        match extent {
+            Extent::Chain {
+                anchor_at_ms,
+                reply_at_ms,
+            } => {
+                let anchor = only(anchor_at_ms)?;
+                let reply = only(reply_at_ms)?;
+                if anchor >= reply {
+                    return Err(Misfit::Ambiguous);
+                }
+                Ok(Span {
+                    from: anchor + 1,
+                    to: reply,
+                    reply: Some(reply),
+                })
+            }
+            Extent::Turns {
+                first_at_ms,
+                last_at_ms,
+            } => {
+                let first = only(first_at_ms)?;
+                let last = only(last_at_ms)?;
+                if first > last {
+                    return Err(Misfit::Ambiguous);
+                }
+                Ok(Span {
+                    from: first,
+                    to: self.transcript.turn_end(last),
+                    reply: None,
+                })
+            }
+        }
+    }
+
+    /// Sorts the messages of a span into what is dropped and which of that is shown in the block.
+    /// Messages of others stay where they are.
+    fn sort_span(
+        &self,
+        block: &Block,
+        span: Span,
+        dropped: &mut Vec<Position>,
+        shown: &mut Vec<Position>,
+    ) -> Result<(), Misfit> {
+        for at in span.from..span.to {
+            match self.transcript.slot(at).map(|slot| &slot.kind) {
+                Some(Kind::Assistant(assistant)) => {
+                    dropped.push(at);
+                    for result in assistant.calls.iter().filter_map(|call| call.result) {
+                        if !self.is_in_record(result)? {
+                            let shows = self
+                                .transcript
+                                .result(result)
+                                .is_some_and(|result| block.protected.contains(&result.call_id));
+                            if !shows {
+                                return Err(Misfit::Unarchived);
+                            }
+                            shown.push(result);
+                        }
+                        dropped.push(result);
+                    }
+                }
+                Some(Kind::Summary { details }) => {
+                    let details = serde_json::from_str(details).unwrap_or_default();
+                    let batch = self.batch_of(&details);
+                    let covered = batch.is_none_or(|batch| {
+                        self.archive
+                            .batch(batch)
+                            .is_some_and(|batch| batch.block == Some(block.id))
+                    });
+                    if covered {
+                        dropped.push(at);
+                    }
+                }
+                Some(Kind::Result(result)) => {
+                    if result.site.is_none() {
+                        dropped.push(at);
+                    }
+                }
+                Some(Kind::User | Kind::Prompt | Kind::Other) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_in_record(&self, at: Position) -> Result<bool, Misfit> {
+        let result = self.transcript.result(at).ok_or(Misfit::Unarchived)?;
+        if result.ambiguous {
+            return Err(Misfit::Unarchived);
+        }
+        Ok(self.member_at(at).is_some())
+    }
+
+    fn block_text(&self, block: &Block, shown: &[Position]) -> Result<String, Misfit> {
+        let mut protected = Vec::new();
+        for at in shown {
+            let result = self.transcript.result(*at).ok_or(Misfit::Unarchived)?;
+            protected.push(ProtectedOutput {
+                tool: &result.tool,
+                text: result.text.as_deref().ok_or(Misfit::Unarchived)?,
+            });
+        }
+        let body_of = |id: BlockId| {
+            let other = self.blocks.all.get(&id)?;
+            Some(other.body.clone())
+        };
+        let body = block::expand(block.id, &block.body, &body_of);
+        Ok(block::write(block.id, &block.refs, &body, &protected))
+    }
+
+    fn enter(&mut self, id: BlockId, (placement, text): (Placement, String)) {
+        let dropped: Vec<Position> = placement
+            .runs
+            .iter()
+            .flat_map(|run| run.positions())
+            .collect();
+        let stood: Size = dropped
+            .iter()
+            .filter(|at| !self.is_summary(**at))
+            .map(|at| self.rendered(*at))
+            .sum();
+        for run in &placement.runs {
+            self.blocks.covered.insert(run.from, run.to);
+            self.blocks.by_run.insert(run.from, id);
+            let count = u32::try_from(run.to - run.from).unwrap_or(u32::MAX);
+            let change = Change::Drop(count);
+            self.plan
+                .set(plan_position(run.from), Aspect::Run, Some(change));
+        }
+        for at in &dropped {
+            self.plan.clear(plan_position(*at));
+        }
+        self.ledger.set(
+            Item::Block(id),
+            vec![Effect {
+                strategy: Strategy::Chain,
+                saved: Saved::between(stood, Size::of_text(&text)),
+                counts: true,
+            }],
+        );
+        self.insert_block(id, &placement, text);
+        for reply in &placement.replies {
+            self.blocks.replies.insert(*reply, id);
+            self.settle(*reply);
+        }
+        self.blocks.unplaced.remove(&id);
+        if let Some(block) = self.blocks.all.get_mut(&id) {
+            block.state = State::Placed(placement);
+        }
+        self.settle_block_summaries(id);
+        self.forget_candidates(id);
+    }
+
+    fn is_summary(&self, at: Position) -> bool {
+        let kind = self.transcript.slot(at).map(|slot| &slot.kind);
+        matches!(kind, Some(Kind::Summary { .. }))
+    }
+
+    fn insert_block(&mut self, id: BlockId, placement: &Placement, text: String) {
+        let Some(block) = self.blocks.all.get(&id) else {
+            return;
+        };
+        let mut parts = vec![Part::Text(text)];
+        for at in placement.runs.iter().flat_map(|run| run.positions()) {
+            let shown = self.transcript.result(at).is_some_and(|result| {
+                !result.other_parts.is_empty()
+                    && block.protected.contains(&result.call_id)
+                    && self.member_at(at).is_none()
+            });
+            if shown {
+                parts.push(Part::Attachments(plan_position(at)));
+            }
+        }
+        let change = Change::InsertUser {
+            parts,
+            at_ms: block.compressed_at_ms,
+        };
+        let aspect = Aspect::Insertion(Inserted::Block(id.0));
+        self.plan
+            .set(plan_position(placement.behind), aspect, Some(change));
+    }
+
+    /// Takes a block out of the plan; what it covered stands again.
+    pub(super) fn unplace(&mut self, id: BlockId) {
+        let Some(block) = self.blocks.all.get_mut(&id) else {
+            return;
+        };
+        let State::Placed(placement) = std::mem::replace(&mut block.state, State::Unplaced) else {
+            return;
+        };
+        self.blocks.unplaced.insert(id);
+        let aspect = Aspect::Insertion(Inserted::Block(id.0));
+        self.plan.set(plan_position(placement.behind), aspect, None);
+        for run in &placement.runs {
+            self.blocks.covered.remove(&run.from);
+            self.blocks.by_run.remove(&run.from);
+            self.plan.set(plan_position(run.from), Aspect::Run, None);
+        }
+        self.ledger.set(Item::Block(id), Vec::new());
+        for reply in &placement.replies {
+            self.blocks.replies.remove(reply);
+            self.settle(*reply);
+        }
+        for at in placement.runs.iter().flat_map(|run| run.positions()) {
+            self.settle(at);
+        }
+        self.settle_block_summaries(id);
+    }
+
+    fn settle_block_summaries(&mut self, id: BlockId) {
+        for batch in self.batches_in(id) {
+            self.settle_summary(batch);
+        }
+    }
+
+    /// The batches whose place a block takes.
+    pub(super) fn batches_in(&self, id: BlockId) -> Vec<usize> {
+        let Some(block) = self.blocks.all.get(&id) else {
+            return Vec::new();
+        };
+        let mut batches: Vec<usize> = Vec::new();
+        for batch in block.refs.iter().filter_map(|name| self.batch_named(*name)) {
+            let own = self
+                .archive
+                .batch(batch)
+                .is_some_and(|batch| batch.block == Some(id));
+            if own && !batches.contains(&batch) {
+                batches.push(batch);
+            }
+        }
+        batches
+    }
+
+    /// Hands the batches to a block whose records it all names.
+    pub(super) fn claim_batches(&mut self, id: BlockId) {
+        let Some(block) = self.blocks.all.get(&id) else {
+            return;
+        };
+        let refs: std::collections::BTreeSet<_> = block.refs.iter().copied().collect();
+        let batches: std::collections::BTreeSet<usize> = refs
+            .iter()
+            .filter_map(|name| self.batch_named(*name))
+            .collect();
+        for index in batches {
+            let Some(batch) = self.archive.batch(index) else {
+                continue;
+            };
+            let all = batch.records.iter().all(|record| {
+                let record = self.archive.record(*record);
+                record.is_some_and(|record| refs.contains(&record.name))
+            });
+            if all && let Some(batch) = self.archive.batch_mut(index) {
+                batch.block = Some(id);
+            }
+        }
+    }
+
+    /// Withdraws a block for good, at the user's word.
+    pub(super) fn mark_undone(&mut self, id: BlockId) {
+        self.unplace(id);
+        for batch in self.batches_in(id) {
+            if let Some(batch) = self.archive.batch_mut(batch) {
+                batch.block = None;
+            }
+            self.settle_summary(batch);
+        }
+        self.blocks.unplaced.remove(&id);
+        if let Some(block) = self.blocks.all.get_mut(&id) {
+            block.state = State::Undone;
+            for extent in &block.extents {
+                self.blocks.undone.insert(match extent {
+                    Extent::Chain { anchor_at_ms, .. } => *anchor_at_ms,
+                    Extent::Turns { first_at_ms, .. } => *first_at_ms,
+                });
+            }
+        }
+    }
+
+    /// Puts a block out of the way of the one that takes its place.
+    pub(super) fn supersede(&mut self, id: BlockId) {
+        self.unplace(id);
+        self.blocks.unplaced.remove(&id);
+        if let Some(block) = self.blocks.all.get_mut(&id) {
+            block.state = State::Superseded;
+        }
+    }
+
+    /// Writes the blocks anew that quote a block which has just been made.
+    pub(super) fn renew_quoting(&mut self, quoted: BlockId) {
+        let quoting = self.blocks.quoted_by.get(&quoted).cloned();
+        for id in quoting.unwrap_or_default() {
+            if id == quoted || !self.is_in_placed_block(Some(id)) {
+                continue;
+            }
+            self.unplace(id);
+            self.place(id);
+        }
+    }
+
+    /// Closed chains that no block stands for, found anew.
+    pub(super) fn renew_candidates(&mut self) {
+        let closed =
+            |chain: &crate::engine::transcript::Chain| matches!(chain.end, ChainEnd::Closed(_));
+        self.blocks.candidates = self
+            .transcript
+            .chains()
+            .iter()
+            .enumerate()
+            .filter(|(_, chain)| closed(chain))
+            .map(|(index, _)| index)
+            .collect();
+    }
+
+    fn forget_candidates(&mut self, id: BlockId) {
+        let Some(State::Placed(placement)) = self.blocks.all.get(&id).map(|block| &block.state)
+        else {
+            return;
+        };
+        let chains = self.transcript.chains();
+        let replies = &placement.replies;
+        self.blocks.candidates.retain(|index| {
+            let end = chains.get(*index).map(|chain| chain.end);
+            !matches!(end, Some(ChainEnd::Closed(reply)) if replies.contains(&reply))
+        });
+    }
+
+    /// What the archive holds for a position, in words of its ref; an alias has its original's.
+    pub(super) fn name_at(&self, at: Position) -> Option<crate::engine::ids::Ref> {
+        let member = self.member_at(at)?;
+        self.archive.original(member).map(|record| record.name)
+    }
+
+    /// The record of a position, if it has one of its own.
+    pub(super) fn record_at(&self, at: Position) -> Option<usize> {
+        match self.member_at(at)? {
+            Member::Record(index) => Some(index),
+            Member::Alias(_) => None,
+        }
+    }
+}

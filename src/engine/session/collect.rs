@@ -1,0 +1,314 @@
+//! What a flush takes up: batches of untried results, without duplicates, and what becomes of them.
+
+use std::collections::BTreeMap;
+
+use super::flush::{Ask, Batch, Captured, Duplicate, Fate, Flush, Original, Skip, Stage, Trigger};
+use super::{Position, Session};
+use crate::engine::config::{BatchingMode, PruneOn};
+use crate::engine::digest::Hash;
+use crate::engine::host::Host;
+use crate::engine::ids::Ref;
+use crate::engine::prompt::{PromptCall, batch_prompt};
+use crate::engine::size::utf16_len;
+use crate::engine::{stub, summary};
+
+impl Session {
+    /// The agent's final reply: flushes, or, on demand, does not.
+    pub(super) fn flush_at_reply(
+        &mut self,
+        closing_at_ms: Option<u64>,
+        now_ms: u64,
+        host: &mut dyn Host,
+    ) {
+        if self.config.prune_on == PruneOn::AgentMessage {
+            self.start_flush(Trigger::Reply, closing_at_ms, now_ms, host);
+        }
+    }
+
+    /// Begins a flush, unless one is in progress or there is nothing to do. Says whether it began.
+    pub(super) fn start_flush(
+        &mut self,
+        trigger: Trigger,
+        closing_at_ms: Option<u64>,
+        now_ms: u64,
+        host: &mut dyn Host,
+    ) -> bool {
+        if self.flush.is_some() || !self.may_replace() {
+            return false;
+        }
+        let batches = self.collect();
+        let flush = Flush {
+            number: self.last_flush + 1,
+            trigger,
+            closing_at_ms,
+            len: self.transcript.len(),
+            batches,
+            spans: Vec::new(),
+            stage: Stage::Summarizing,
+            requests: 0,
+        };
+        self.flush = Some(flush);
+        if !self.has_work() {
+            self.flush = None;
+            return false;
+        }
+        self.last_flush += 1;
+        self.queue_requests(now_ms);
+        self.pump(host);
+        self.advance_flush(now_ms, host);
+        true
+    }
+
+    fn has_work(&self) -> bool {
+        let has_batches = self
+            .flush
+            .as_ref()
+            .is_some_and(|flush| !flush.batches.is_empty());
+        has_batches || self.has_span_to_compress()
+    }
+
+    /// Chooses a model for each request, in order.
+    fn queue_requests(&mut self, now_ms: u64) {
+        let count = self.flush.as_ref().map_or(0, |flush| flush.batches.len());
+        for index in 0..count {
+            let model = self.choose_model(now_ms);
+            let batch = self
+                .flush
+                .as_mut()
+                .and_then(|flush| flush.batches.get_mut(index));
+            if let Some(Fate::Asked { ask, .. }) = batch.map(|batch| &mut batch.fate) {
+                *ask = Ask::Queued { model };
+            }
+        }
+    }
+
+    /// Untried results by batch, oldest first, and whether each batch is to be summarized.
+    fn collect(&self) -> Vec<Batch> {
+        let mut groups: BTreeMap<Position, Vec<Captured>> = BTreeMap::new();
+        for at in &self.account.untried {
+            if let Some(captured) = self.capture(*at) {
+                let group = self.group_of(captured.site.assistant);
+                groups.entry(group).or_default().push(captured);
+            }
+        }
+        let mut seen: BTreeMap<(Hash, bool), (usize, usize)> = BTreeMap::new();
+        let mut batches = Vec::new();
+        for (index, mut calls) in groups.into_values().enumerate() {
+            calls.sort_by_key(|call| call.site);
+            batches.push(self.batch(index, calls, &mut seen));
+        }
+        batches
+    }
+
+    fn capture(&self, at: Position) -> Option<Captured> {
+        let result = self.transcript.result(at)?;
+        result.text.as_ref()?;
+        Some(Captured {
+            site: result.site?,
+            at,
+            key: self.transcript.key_at(at)?,
+            hash: self.hash_at(at),
+            chars: result.text_size.chars,
+            name: None,
+        })
+    }
+
+    /// What a turn is batched under: itself, or the chain that it belongs to.
+    fn group_of(&self, assistant: Position) -> Position {
+        match self.config.batching_mode {
+            BatchingMode::Turn => assistant,
+            BatchingMode::AgentMessage => {
+                let chains = self.transcript.chains();
+                let begins = |chain: &crate::engine::transcript::Chain| {
+                    chain.anchor.or(chain.turns.first().copied()).unwrap_or(0)
+                };
+                let next = chains.partition_point(|chain| begins(chain) <= assistant);
+                let own = next.checked_sub(1).and_then(|index| chains.get(index));
+                own.map_or(assistant, begins)
+            }
+        }
+    }
+
+    fn batch(
+        &self,
+        index: usize,
+        captured: Vec<Captured>,
+        seen: &mut BTreeMap<(Hash, bool), (usize, usize)>,
+    ) -> Batch {
+        let mut calls: Vec<Captured> = Vec::new();
+        let mut duplicates = Vec::new();
+        for call in captured {
+            match self.original_of(&call, seen) {
+                Some(of) => duplicates.push(Duplicate { call, of }),
+                None => {
+                    if let Some(key) = self.hash_key(&call) {
+                        seen.insert(key, (index, calls.len()));
+                    }
+                    calls.push(call);
+                }
+            }
+        }
+        let mut batch = Batch {
+            calls,
+            duplicates,
+            fate: Fate::Skipped(Skip::Deduped),
+        };
+        batch.fate = self.fate_of(&batch);
+        batch
+    }
+
+    fn hash_key(&self, call: &Captured) -> Option<(Hash, bool)> {
+        let is_error = self.transcript.result(call.at)?.is_error;
+        Some((call.hash.as_ref()?.normalized, is_error))
+    }
+
+    fn original_of(
+        &self,
+        call: &Captured,
+        seen: &BTreeMap<(Hash, bool), (usize, usize)>,
+    ) -> Option<Original> {
+        // A result that has a record of its own is no duplicate, whatever it says.
+        if !self.config.dedup_by_content_hash || self.member_at(call.at).is_some() {
+            return None;
+        }
+        let key = self.hash_key(call)?;
+        let hash = call.hash.as_ref()?;
+        if let Some(record) = self.archive.duplicate_of(hash, key.1) {
+            return Some(Original::Record(record));
+        }
+        let (batch, call) = *seen.get(&key)?;
+        Some(Original::Within { batch, call })
+    }
+
+    fn fate_of(&self, batch: &Batch) -> Fate {
+        let raw = batch.raw_chars();
+        if batch.calls.is_empty() {
+            return Fate::Skipped(Skip::Deduped);
+        }
+        if raw == 0 || raw < u64::from(self.config.min_batch_chars) {
+            return Fate::Skipped(Skip::Trivial);
+        }
+        if self.most_saved(batch) == 0 {
+            return Fate::Skipped(Skip::Oversized);
+        }
+        Fate::Asked {
+            prompt: self.prompt_for(batch),
+            ask: Ask::Queued {
+                model: crate::engine::host::ModelChoice::Session,
+            },
+        }
+    }
+
+    /// What stubs and a summary of no length at all would save: nothing is asked of the summarizer
+    /// where that is nothing.
+    fn most_saved(&self, batch: &Batch) -> u64 {
+        let last = self.archive.last_named().map_or(0, |name| name.0);
+        let names: Vec<Ref> = (1..)
+            .zip(&batch.calls)
+            .map(|(n, _)| Ref(last + n))
+            .collect();
+        let footer = utf16_len(&summary::content("", &names));
+        stubs_save(batch, &names).saturating_sub(footer)
+    }
+
+    fn prompt_for(&self, batch: &Batch) -> String {
+        let mut words: Vec<&str> = Vec::new();
+        let mut last = None;
+        let mut calls = Vec::new();
+        for captured in &batch.calls {
+            if last != Some(captured.site.assistant)
+                && let Some(turn) = self.transcript.assistant(captured.site.assistant)
+            {
+                words.push(&turn.text);
+                last = Some(captured.site.assistant);
+            }
+            let (Some(result), Some(call)) = (
+                self.transcript.result(captured.at),
+                self.transcript.call(captured.site),
+            ) else {
+                continue;
+            };
+            calls.push(PromptCall {
+                tool: &call.tool,
+                arguments: call.arguments.as_deref().unwrap_or_default(),
+                is_error: result.is_error,
+                text: result.text.as_deref().unwrap_or_default(),
+                other_parts: &result.other_parts,
+            });
+        }
+        batch_prompt(&words, &calls)
+    }
+
+    /// Names the calls of answered batches, and passes over those whose summary is not worth it.
+    pub(super) fn judge_batches(&mut self, host: &mut dyn Host) {
+        let failures: Vec<String> = self
+            .flush
+            .iter()
+            .flat_map(Flush::asks)
+            .filter_map(|(_, ask)| match ask {
+                Ask::Failed(why) => Some(why.clone()),
+                Ask::Queued { .. } | Ask::Running { .. } | Ask::Answered(_) => None,
+            })
+            .collect();
+        self.report_failures(&failures, host);
+        for (index, answer) in self.answers() {
+            let calls = self
+                .flush
+                .as_ref()
+                .and_then(|flush| flush.batches.get(index));
+            let known: Vec<Option<Ref>> = calls
+                .iter()
+                .flat_map(|batch| &batch.calls)
+                .map(|call| self.known_name(&call.key))
+                .collect();
+            // Names are given out for what is kept only: a batch that is passed over must not
+            // leave a hole in the row of refs.
+            let mut next = self.archive.upcoming_names();
+            let names: Vec<Ref> = known
+                .into_iter()
+                .map(|name| name.or_else(|| next.next()).unwrap_or(Ref(u32::MAX)))
+                .collect();
+            let Some(batch) = self
+                .flush
+                .as_mut()
+                .and_then(|flush| flush.batches.get_mut(index))
+            else {
+                continue;
+            };
+            let labels: Vec<(String, Ref)> = batch
+                .calls
+                .iter()
+                .filter_map(|call| self.transcript.call(call.site))
+                .map(|call| call.tool.clone())
+                .zip(names.iter().copied())
+                .collect();
+            let labels: Vec<(&str, Ref)> = labels
+                .iter()
+                .map(|(tool, name)| (tool.as_str(), *name))
+                .collect();
+            let text = summary::label_refs(&answer, &labels);
+            let content = summary::content(&text, &names);
+            if stubs_save(batch, &names) <= utf16_len(&content) {
+                batch.fate = Fate::Skipped(Skip::Oversized);
+                continue;
+            }
+            for (call, name) in batch.calls.iter_mut().zip(&names) {
+                call.name = Some(*name);
+            }
+            batch.fate = Fate::Summarized { content };
+            for name in names {
+                self.archive.reserve_name(name);
+            }
+        }
+    }
+}
+
+/// What the stubs of a batch save, without its summary.
+fn stubs_save(batch: &Batch, names: &[Ref]) -> u64 {
+    batch
+        .calls
+        .iter()
+        .zip(names)
+        .map(|(call, name)| call.chars.saturating_sub(utf16_len(&stub::stub(*name))))
+        .sum()
+}

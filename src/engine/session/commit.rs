@@ -1,0 +1,674 @@
+//! The end of a flush: everything into the log, and only then into memory.
+//!
+//! Summaries, records, aliases and blocks carry the flush's number and count for nothing until the
+//! frontier or the epoch that names this number is written. So a crash between any two entries
+//! leaves the state before the flush, and a failing log changes nothing.
+
+use super::flush::{Body, Fate, Flush, Original, Skip, SpanWork, Trigger};
+use super::upkeep::Draft;
+use super::{Position, Session};
+use crate::engine::archive::{Batch, Member, Standing};
+use crate::engine::block::{self, Block, Extent, State};
+use crate::engine::config::FlushMode;
+use crate::engine::delimiter::disarm;
+use crate::engine::entry;
+use crate::engine::host::{Cost, Host, HostError, Notice};
+use crate::engine::ids::{BlockId, EntryId};
+use crate::engine::size::{Size, utf16_len};
+
+/// What has been written of a flush, in the order of its batches, duplicates and spans.
+#[derive(Default)]
+struct Written {
+    batches: Vec<(usize, EntryId, EntryId)>,
+    aliases: Vec<(Position, Original, EntryId, entry::Alias)>,
+    spans: Vec<(usize, String, Option<EntryId>, EntryId)>,
+}
+
+/// What a flush came to.
+struct Tally {
+    frontier: Option<entry::Frontier>,
+    outcome: &'static str,
+}
+
+impl Session {
+    /// Whether a flush may be committed now: the host holds the next model call for it, or no model
+    /// call has begun since the last hook.
+    pub(super) fn may_commit_at_once(&self) -> bool {
+        let waits = self.flush.as_ref().is_some_and(Flush::is_manual);
+        waits || self.config.flush_mode == FlushMode::Blocking || self.is_at_boundary
+    }
+
+    /// Commits the flush in progress.
+    pub(super) fn commit(&mut self, now_ms: u64, host: &mut dyn Host) {
+        let Some(mut flush) = self.flush.take() else {
+            return;
+        };
+        self.drop_worthless_spans(&mut flush);
+        let result = self.sum_up(&flush);
+        let written = self.write(&flush, &result, host);
+        let outcome = match written {
+            Ok(written) => {
+                let named = self.apply_written(&flush, written, now_ms, host);
+                self.report_flush(&flush, &result, &named, host);
+                result.outcome
+            }
+            Err(err) => {
+                host.notify(&Notice::error(format!(
+                    "pruner: the session log cannot be written ({err}); nothing was pruned, and \
+                     the next flush tries again"
+                )));
+                "error"
+            }
+        };
+        self.budget.compress_asked = false;
+        self.write_stats(&flush, host);
+        self.write_metrics(&flush, outcome, now_ms, host);
+    }
+
+    fn drop_worthless_spans(&mut self, flush: &mut Flush) {
+        let kept: Vec<SpanWork> = std::mem::take(&mut flush.spans)
+            .into_iter()
+            .filter(|span| self.is_span_worth_it(flush, span, body_text(&span.body)))
+            .collect();
+        flush.spans = kept;
+    }
+
+    fn sum_up(&self, flush: &Flush) -> Tally {
+        let mut frontier = entry::Frontier {
+            flush: Some(flush.number),
+            epoch_at: Some(self.epoch_at_ms()),
+            ..entry::Frontier::default()
+        };
+        let mut skipped: Vec<String> = Vec::new();
+        let mut skips: Vec<Skip> = Vec::new();
+        let mut is_summarized = false;
+        let mut is_failed = false;
+        let named = self.duplicates_named(flush);
+        for batch in &flush.batches {
+            if batch.is_failed() {
+                is_failed = true;
+                continue;
+            }
+            let aliased = batch
+                .duplicates
+                .iter()
+                .filter(|duplicate| named.contains(&duplicate.call.at));
+            let tried: Vec<_> = batch.calls.iter().chain(aliased.map(|d| &d.call)).collect();
+            let Some(last) = tried.iter().max_by_key(|call| call.site) else {
+                continue;
+            };
+            frontier.attempted_batch_count += 1;
+            frontier.attempted_tool_call_count += u32::try_from(tried.len()).unwrap_or(u32::MAX);
+            frontier.raw_char_count += tried.iter().map(|call| call.chars).sum::<u64>();
+            frontier.last_attempted_tool_call_id = last.key.call_id.clone();
+            let turn = self.transcript.slot(last.site.assistant);
+            frontier.last_attempted_timestamp = turn.map_or(0, |slot| slot.at_ms);
+            if let Some(call) = self.transcript.call(last.site) {
+                frontier.last_attempted_tool_name = call.tool.clone();
+            }
+            frontier.last_attempted_turn_index = i64::from(self.turn_index_at(last.at));
+            match &batch.fate {
+                Fate::Summarized { content } => {
+                    is_summarized = true;
+                    frontier.summary_char_count += utf16_len(content);
+                }
+                Fate::Skipped(skip) => {
+                    skips.push(*skip);
+                    if *skip != Skip::Deduped {
+                        skipped.extend(batch.calls.iter().map(|call| call.key.to_string()));
+                    }
+                }
+                Fate::Asked { .. } => {}
+            }
+        }
+        let outcome = if is_summarized {
+            "summarized"
+        } else {
+            match skips.iter().max() {
+                Some(Skip::Oversized) => "skipped-oversized",
+                Some(Skip::Trivial) => "skipped-trivial",
+                Some(Skip::Deduped) => "skipped-deduped",
+                None if is_failed => "error",
+                None => "empty",
+            }
+        };
+        frontier.outcome = outcome.to_owned();
+        frontier.skipped = Some(skipped);
+        let has_tried = frontier.attempted_batch_count > 0;
+        Tally {
+            frontier: has_tried.then_some(frontier),
+            outcome,
+        }
+    }
+
+    /// Duplicates of the flush whose original is in a record, or is one from now on.
+    fn duplicates_named(&self, flush: &Flush) -> Vec<Position> {
+        flush
+            .batches
+            .iter()
+            .flat_map(|batch| &batch.duplicates)
+            .filter(|duplicate| match duplicate.of {
+                Original::Record(_) => true,
+                Original::Within { batch, .. } => flush
+                    .batches
+                    .get(batch)
+                    .is_some_and(|batch| matches!(batch.fate, Fate::Summarized { .. })),
+            })
+            .map(|duplicate| duplicate.call.at)
+            .collect()
+    }
+
+    fn write(
+        &mut self,
+        flush: &Flush,
+        result: &Tally,
+        host: &mut dyn Host,
+    ) -> Result<Written, HostError> {
+        let mut written = Written::default();
+        for (index, batch) in flush.batches.iter().enumerate() {
+            if let Fate::Summarized { content } = &batch.fate {
+                let drafts = drafts_of(batch, usize::MAX);
+                let details = self.details_of(batch);
+                let mut entry = self.index_entry(&drafts);
+                entry.flush = Some(flush.number);
+                let message =
+                    host.append_message(entry::SUMMARY, content, &entry::write(&details))?;
+                let index_entry = host.append(entry::INDEX, &entry::write(&entry))?;
+                written.batches.push((index, message, index_entry));
+            }
+        }
+        self.write_aliases(flush, host, &mut written)?;
+        for (index, span) in flush.spans.iter().enumerate() {
+            let backfill = self.write_backfill(span, flush.number, host)?;
+            let chain = self.chain_entry(flush, span, host);
+            let body = chain
+                .range_summary_text
+                .clone()
+                .or_else(|| chain.body.clone())
+                .unwrap_or_else(|| body_text(&span.body).to_owned());
+            let entry = host.append(entry::CHAIN, &entry::write(&chain))?;
+            written.spans.push((index, body, backfill, entry));
+        }
+        // The commit. Everything above counts from here on.
+        match &result.frontier {
+            Some(frontier) => {
+                host.append(entry::FRONTIER, &entry::write(frontier))?;
+            }
+            None if written.spans.is_empty() => {}
+            None => {
+                let epoch = entry::Epoch {
+                    epoch_at: self.epoch_at_ms(),
+                    flush: Some(flush.number),
+                };
+                host.append(entry::EPOCH, &entry::write(&epoch))?;
+            }
+        }
+        Ok(written)
+    }
+
+    fn write_aliases(
+        &mut self,
+        flush: &Flush,
+        host: &mut dyn Host,
+        written: &mut Written,
+    ) -> Result<(), HostError> {
+        let named = self.duplicates_named(flush);
+        let duplicates = flush.batches.iter().flat_map(|batch| &batch.duplicates);
+        for duplicate in duplicates.filter(|duplicate| named.contains(&duplicate.call.at)) {
+            let at = duplicate.call.at;
+            let Some(hash) = &duplicate.call.hash else {
+                continue;
+            };
+            let alias = match duplicate.of {
+                Original::Record(record) => self.alias_entry(at, record, hash),
+                Original::Within { batch, call } => flush
+                    .batches
+                    .get(batch)
+                    .and_then(|batch| batch.calls.get(call))
+                    .and_then(|first| {
+                        let shares_bytes = first
+                            .hash
+                            .as_ref()
+                            .is_some_and(|known| known.raw == hash.raw);
+                        let key = &duplicate.call.key;
+                        self.alias_of(at, key, &first.key, first.name?, shares_bytes, hash)
+                    }),
+            };
+            let Some(mut alias) = alias else {
+                continue;
+            };
+            alias.flush = Some(flush.number);
+            let entry = host.append(entry::ALIAS, &entry::write(&alias))?;
+            written.aliases.push((at, duplicate.of, entry, alias));
+        }
+        Ok(())
+    }
+
+    fn details_of(&self, batch: &super::flush::Batch) -> entry::SummaryDetails {
+        let last = batch.calls.last();
+        let turn = last.and_then(|call| self.transcript.slot(call.site.assistant));
+        entry::SummaryDetails {
+            tool_call_refs: batch
+                .calls
+                .iter()
+                .filter_map(|call| {
+                    Some(entry::SummaryRef {
+                        short_id: call.name?.to_string(),
+                        tool_call_id: call.key.call_id.clone(),
+                        result_timestamp: call.key.at_ms,
+                    })
+                })
+                .collect(),
+            tool_names: batch
+                .calls
+                .iter()
+                .filter_map(|call| self.transcript.call(call.site))
+                .map(|call| call.tool.clone())
+                .collect(),
+            turn_index: last.map_or(0, |call| i64::from(self.turn_index_at(call.at))),
+            timestamp: turn.map_or(0, |slot| slot.at_ms),
+        }
+    }
+
+    fn write_backfill(
+        &mut self,
+        span: &SpanWork,
+        number: u32,
+        host: &mut dyn Host,
+    ) -> Result<Option<EntryId>, HostError> {
+        if span.backfill.is_empty() {
+            return Ok(None);
+        }
+        let drafts = self.backfill_drafts(span);
+        let index = self.backfill_entry(&drafts, Some(number));
+        host.append(entry::INDEX, &entry::write(&index)).map(Some)
+    }
+
+    fn backfill_drafts(&self, span: &SpanWork) -> Vec<Draft> {
+        span.backfill
+            .iter()
+            .map(|(at, name)| Draft {
+                at: *at,
+                name: *name,
+                hash: self.hash_at(*at),
+                standing: Standing::Archived,
+                blob: None,
+            })
+            .collect()
+    }
+
+    fn chain_entry(&self, flush: &Flush, span: &SpanWork, host: &mut dyn Host) -> entry::Chain {
+        let results: Vec<Position> = (span.from..span.to)
+            .filter(|at| {
+                self.transcript
+                    .result(*at)
+                    .is_some_and(|result| result.site.is_some())
+            })
+            .collect();
+        let keys = |at: &Position| self.transcript.key_at(*at);
+        let chain = |extent: &Extent| match extent {
+            Extent::Chain {
+                anchor_at_ms,
+                reply_at_ms,
+            } => (*anchor_at_ms, *reply_at_ms, None),
+            Extent::Turns {
+                first_at_ms,
+                last_at_ms,
+            } => (
+                self.anchor_at_ms(span.from),
+                *last_at_ms,
+                Some(*first_at_ms),
+            ),
+        };
+        let (start, end, first_turn) = span.extents.first().map_or((0, 0, None), chain);
+        let merged: Vec<entry::MergedChain> = span
+            .extents
+            .iter()
+            .map(chain)
+            .map(|(start, end, _)| entry::MergedChain {
+                start_user_timestamp: start,
+                final_assistant_timestamp: end,
+            })
+            .collect();
+        let (fused, own, deterministic) = match &span.body {
+            Body::Summaries(_) => (None, None, false),
+            Body::Own {
+                text,
+                deterministic,
+            } => (None, Some(text.clone()), *deterministic),
+            Body::Fused {
+                ask: super::flush::Ask::Answered(text),
+                ..
+            } => (Some(disarm(text).into_owned()), None, false),
+            Body::Fused { fallback, .. } => (None, Some(fallback.clone()), false),
+        };
+        entry::Chain {
+            block_id: span.id.to_string(),
+            start_user_timestamp: start,
+            dropped_tool_call_ids: results
+                .iter()
+                .filter_map(keys)
+                .map(|key| key.call_id)
+                .collect(),
+            final_assistant_timestamp: end,
+            tool_refs: span.refs.iter().map(ToString::to_string).collect(),
+            compressed_at: self.now_ms,
+            range_summary_text: fused,
+            dropped_occurrence_keys: Some(
+                results
+                    .iter()
+                    .filter_map(keys)
+                    .map(|key| key.to_string())
+                    .collect(),
+            ),
+            protected_tool_call_ids: span
+                .protected
+                .iter()
+                .filter_map(keys)
+                .map(|key| key.call_id)
+                .collect(),
+            body_source: deterministic.then(|| "deterministic".to_owned()),
+            body: own,
+            first_turn_timestamp: first_turn,
+            merged: if merged.len() > 1 { merged } else { Vec::new() },
+            supersedes: span.supersedes.iter().map(ToString::to_string).collect(),
+            dropped_texts: self.dropped_texts(span, host),
+            flush: Some(flush.number),
+        }
+    }
+
+    /// When the chain began that a position belongs to.
+    fn anchor_at_ms(&self, at: Position) -> u64 {
+        let start = self.open_cycle_start(at);
+        self.transcript.slot(start).map_or(0, |slot| slot.at_ms)
+    }
+
+    /// What the assistant said in a span: what superseded blocks hold, and what the mirror has.
+    fn dropped_texts(&self, span: &SpanWork, host: &mut dyn Host) -> Vec<entry::DroppedText> {
+        let mut texts: Vec<entry::DroppedText> = Vec::new();
+        for id in &span.supersedes {
+            texts.extend(self.texts_of_block(*id, host));
+        }
+        for at in span.from..span.to {
+            if let Some(assistant) = self.transcript.assistant(at)
+                && !assistant.text.is_empty()
+                && !self.is_covered(at)
+            {
+                texts.push(entry::DroppedText {
+                    turn_index: assistant.turn_index,
+                    text: assistant.text.clone(),
+                });
+            }
+        }
+        texts.sort_by_key(|text| text.turn_index);
+        texts
+    }
+
+    /// What the assistant said in the span of a block, from the block's entry.
+    pub(super) fn texts_of_block(
+        &self,
+        id: BlockId,
+        host: &mut dyn Host,
+    ) -> Vec<entry::DroppedText> {
+        let Some(block) = self.blocks.all.get(&id) else {
+            return Vec::new();
+        };
+        let data = host.read(&block.entry).unwrap_or_default();
+        let chain: entry::Chain = serde_json::from_str(&data).unwrap_or_default();
+        chain.dropped_texts
+    }
+
+    /// Makes in memory what is in the log. Returns the blocks that were made.
+    fn apply_written(
+        &mut self,
+        flush: &Flush,
+        written: Written,
+        now_ms: u64,
+        host: &mut dyn Host,
+    ) -> Vec<BlockId> {
+        let mut batches = Vec::new();
+        for (index, message, entry) in written.batches {
+            if let Some(batch) = flush.batches.get(index)
+                && let Fate::Summarized { content } = &batch.fate
+            {
+                batches.push(self.apply_summary(batch, content, message, &entry, now_ms));
+            }
+        }
+        let mut aliased = Vec::new();
+        for (at, of, entry, alias) in written.aliases {
+            let original = match of {
+                Original::Record(record) => Some(record),
+                Original::Within { batch, call } => flush
+                    .batches
+                    .get(batch)
+                    .and_then(|batch| batch.calls.get(call))
+                    .and_then(|first| match self.archive.member(&first.key)? {
+                        Member::Record(record) => Some(record),
+                        Member::Alias(_) => None,
+                    }),
+            };
+            if let Some(original) = original {
+                self.admit_alias(at, original, entry, &alias, now_ms);
+                aliased.push(at);
+            }
+        }
+        self.apply_skips(flush);
+        let mut made = Vec::new();
+        for (index, body, backfill, entry) in written.spans {
+            if let Some(span) = flush.spans.get(index) {
+                self.apply_span(span, body, backfill, entry, now_ms);
+                made.push(span.id);
+            }
+        }
+        let has_committed = !batches.is_empty() || !aliased.is_empty() || !made.is_empty();
+        for batch in batches {
+            self.settle_batch(batch);
+        }
+        for at in aliased {
+            self.settle(at);
+        }
+        for id in &made {
+            self.place(*id);
+            self.renew_quoting(*id);
+        }
+        if has_committed || !flush.batches.iter().all(super::flush::Batch::is_failed) {
+            self.advance_epoch();
+        }
+        self.write_diagnostics(host);
+        made
+    }
+
+    fn apply_summary(
+        &mut self,
+        batch: &super::flush::Batch,
+        content: &str,
+        message: EntryId,
+        entry: &EntryId,
+        now_ms: u64,
+    ) -> usize {
+        let index = self.archive.batches().len();
+        let drafts = drafts_of(batch, index);
+        let turn_index = batch
+            .calls
+            .last()
+            .map_or(0, |call| self.turn_index_at(call.at));
+        let records = self.admit(entry, drafts, now_ms);
+        self.account.unseen.insert(index, content.to_owned());
+        self.archive.insert_batch(Batch {
+            records,
+            summary: Some(message),
+            summary_size: Size::of_text(content),
+            summary_at_ms: now_ms,
+            turn_index,
+            undone: false,
+            active: false,
+            block: None,
+        })
+    }
+
+    fn apply_skips(&mut self, flush: &Flush) {
+        for batch in &flush.batches {
+            if let Fate::Skipped(Skip::Trivial | Skip::Oversized) = batch.fate {
+                for call in &batch.calls {
+                    self.account.skipped.insert(call.key.clone());
+                    self.account.untried.remove(&call.at);
+                }
+            }
+        }
+    }
+
+    fn apply_span(
+        &mut self,
+        span: &SpanWork,
+        body: String,
+        backfill: Option<EntryId>,
+        entry: EntryId,
+        now_ms: u64,
+    ) {
+        if let Some(backfill) = backfill {
+            let drafts = self.backfill_drafts(span);
+            self.admit(&backfill, drafts, now_ms);
+        }
+        for superseded in &span.supersedes {
+            self.supersede(*superseded);
+        }
+        self.add_block(Block {
+            id: span.id,
+            entry,
+            extents: span.extents.clone(),
+            refs: span.refs.clone(),
+            protected: span
+                .protected
+                .iter()
+                .filter_map(|at| self.transcript.key_at(*at))
+                .map(|key| key.call_id)
+                .collect(),
+            body,
+            compressed_at_ms: now_ms,
+            state: State::Unplaced,
+        });
+        self.claim_batches(span.id);
+        self.summarizer.stats.chains_compressed += 1;
+    }
+
+    /// Adds a block and notes which others it quotes.
+    pub(super) fn add_block(&mut self, block: Block) {
+        for quoted in block::mentions(&block.body) {
+            self.blocks
+                .quoted_by
+                .entry(quoted)
+                .or_default()
+                .push(block.id);
+        }
+        self.blocks.unplaced.insert(block.id);
+        self.blocks.all.insert(block.id, block);
+    }
+
+    fn report_flush(&self, flush: &Flush, result: &Tally, made: &[BlockId], host: &mut dyn Host) {
+        if let Some(frontier) = &result.frontier {
+            if result.outcome == "summarized" && flush.is_manual() {
+                host.notify(&Notice::info(format!(
+                    "pruner: pruned {} from {} — summaries {} chars vs {} raw chars",
+                    counted(frontier.attempted_tool_call_count, "tool call"),
+                    counted(frontier.attempted_batch_count, "batch"),
+                    frontier.summary_char_count,
+                    frontier.raw_char_count
+                )));
+            }
+            if result.outcome == "skipped-oversized" && !self.config.quiet_oversized_skips {
+                host.notify(&Notice::info(format!(
+                    "pruner: {} left as they are, a summary would not be shorter ({} raw chars)",
+                    counted(frontier.attempted_tool_call_count, "tool call"),
+                    frontier.raw_char_count
+                )));
+            }
+        }
+        if !made.is_empty() {
+            let names: Vec<String> = made.iter().map(ToString::to_string).collect();
+            let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
+            host.notify(&Notice::info(format!(
+                "pruner: compressed {} ({})",
+                counted(count, "chain"),
+                names.join(", ")
+            )));
+        }
+        let reason = match flush.trigger {
+            Trigger::Budget => "the context has reached its budget",
+            Trigger::Delta => "the context jumped in this turn",
+            Trigger::Savings => "a flush saves enough by now",
+            Trigger::Reply | Trigger::Manual | Trigger::Compact | Trigger::Tool => return,
+        };
+        host.notify(&Notice::info(format!("pruner: flushed, {reason}")));
+    }
+
+    fn write_stats(&mut self, flush: &Flush, host: &mut dyn Host) {
+        if flush.requests == 0 && flush.spans.is_empty() {
+            return;
+        }
+        let stats = self.summarizer.stats;
+        if let Err(err) = host.append(entry::STATS, &entry::write(&stats)) {
+            host.notify(&Notice::warning(format!(
+                "pruner: statistics could not be written ({err}); the next flush writes them"
+            )));
+        }
+        host.cost(&Cost {
+            input_tokens: stats.total_input_tokens,
+            output_tokens: stats.total_output_tokens,
+            total: stats.total_cost,
+        });
+    }
+
+    fn write_metrics(&mut self, flush: &Flush, outcome: &str, now_ms: u64, host: &mut dyn Host) {
+        let captured = u32::try_from(flush.batches.len()).unwrap_or(u32::MAX);
+        let failed = flush
+            .batches
+            .iter()
+            .filter(|batch| batch.is_failed())
+            .count();
+        let metrics = entry::FlushMetrics {
+            ts: now_ms,
+            trigger: flush.trigger.name().to_owned(),
+            captured_batches: captured,
+            processed_batches: captured.saturating_sub(u32::try_from(failed).unwrap_or(u32::MAX)),
+            outcome: outcome.to_owned(),
+            metrics: self.gauges(),
+        };
+        // A log that cannot be written has been reported by now.
+        let _ = host.append(entry::METRICS, &entry::write(&metrics));
+    }
+}
+
+fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
+    batch
+        .calls
+        .iter()
+        .filter_map(|call| {
+            Some(Draft {
+                at: call.at,
+                name: call.name?,
+                hash: call.hash.clone(),
+                standing: Standing::Summarized { batch: index },
+                blob: None,
+            })
+        })
+        .collect()
+}
+
+fn body_text(body: &Body) -> &str {
+    match body {
+        Body::Summaries(text) | Body::Own { text, .. } => text,
+        Body::Fused {
+            ask: super::flush::Ask::Answered(text),
+            ..
+        } => text,
+        Body::Fused { fallback, .. } => fallback,
+    }
+}
+
+fn counted(n: u32, what: &str) -> String {
+    match (n, what) {
+        (1, _) => format!("1 {what}"),
+        (_, "batch") => format!("{n} batches"),
+        _ => format!("{n} {what}s"),
+    }
+}

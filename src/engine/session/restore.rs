@@ -1,0 +1,628 @@
+//! Loading: from the entries of the log to the state that the process before had.
+//!
+//! Entries are taken in one pass, their texts are let go at once, and what belongs to a flush that
+//! was never committed counts for nothing but the names that it used up.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+use super::{LogEntry, Session};
+use crate::engine::archive::{Alias, Batch, Blob, Record, Standing, Stored};
+use crate::engine::block::{Block, Extent, Outline, State};
+use crate::engine::delimiter::{ELEMENTS, disarm};
+use crate::engine::digest::{ContentHash, parse_hex};
+use crate::engine::entry;
+use crate::engine::host::Notice;
+use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use crate::engine::protect::path_argument;
+use crate::engine::size::Size;
+use crate::engine::stub;
+
+/// What has been read of the log so far.
+#[derive(Default)]
+pub(super) struct Restoring {
+    facts: Vec<Fact>,
+    /// Facts of flushes that are not committed yet, by the flush's number.
+    staged: BTreeMap<u32, Vec<Fact>>,
+    summaries: Vec<Summary>,
+    /// Summaries by the occurrences that they name, oldest first.
+    summary_of: BTreeMap<OccurrenceKey, Vec<usize>>,
+    last_name: u32,
+    last_block: u32,
+    last_flush: u32,
+    stats: entry::Stats,
+    diagnosed: Vec<entry::Diagnostic>,
+}
+
+/// One entry, as far as it has to be kept.
+enum Fact {
+    Records {
+        entry: EntryId,
+        at_ms: u64,
+        index: entry::Index,
+        hashes: Vec<ContentHash>,
+    },
+    Alias {
+        entry: EntryId,
+        at_ms: u64,
+        alias: entry::Alias,
+    },
+    Chain {
+        entry: EntryId,
+        chain: entry::Chain,
+    },
+    Frontier(entry::Frontier),
+    Epoch(entry::Epoch),
+    Undo(entry::Undo),
+}
+
+/// A summary message of the log.
+struct Summary {
+    entry: EntryId,
+    at_ms: u64,
+    message: entry::SummaryMessage,
+    is_taken: bool,
+}
+
+/// What is still to be settled once the transcript is there.
+#[derive(Default)]
+pub(super) struct LoadEpoch {
+    /// The last message that edits may count, by its timestamp; `None` in a log without an epoch.
+    pub(super) at_ms: Option<u64>,
+    /// A frontier of an older program: everything up to this call was tried.
+    pub(super) frontier: Option<(String, u64)>,
+}
+
+impl Restoring {
+    /// Takes entries; broken ones are skipped and named.
+    pub(super) fn take(&mut self, entries: Vec<LogEntry>) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for entry in entries {
+            let (id, kind) = (entry.id.0.clone(), entry.kind.clone());
+            if let Err(why) = self.take_one(entry) {
+                notices.push(Notice::warning(format!(
+                    "session log: entry {id} ({kind}) is skipped, it cannot be read: {why}"
+                )));
+            }
+        }
+        notices
+    }
+
+    fn take_one(&mut self, log: LogEntry) -> Result<(), serde_json::Error> {
+        let LogEntry {
+            id,
+            kind,
+            data,
+            at_ms,
+        } = log;
+        match kind.as_str() {
+            entry::INDEX => self.take_index(id, at_ms, parse(&data)?),
+            entry::SUMMARY => self.take_summary(id, at_ms, parse(&data)?),
+            entry::ALIAS => {
+                let alias: entry::Alias = parse(&data)?;
+                let flush = alias.flush;
+                self.put(
+                    flush,
+                    Fact::Alias {
+                        entry: id,
+                        at_ms,
+                        alias,
+                    },
+                );
+            }
+            entry::CHAIN => {
+                let chain: entry::Chain = parse(&data)?;
+                if let Some(block) = BlockId::parse(&chain.block_id) {
+                    self.last_block = self.last_block.max(block.0);
+                }
+                let flush = chain.flush;
+                self.put(flush, Fact::Chain { entry: id, chain });
+            }
+            entry::FRONTIER => {
+                let frontier: entry::Frontier = parse(&data)?;
+                self.commit(frontier.flush);
+                self.facts.push(Fact::Frontier(frontier));
+            }
+            entry::EPOCH => {
+                let epoch: entry::Epoch = parse(&data)?;
+                self.commit(epoch.flush);
+                self.facts.push(Fact::Epoch(epoch));
+            }
+            entry::UNDO => self.facts.push(Fact::Undo(parse(&data)?)),
+            entry::STATS => self.stats = parse(&data)?,
+            entry::DIAGNOSTIC => self.diagnosed.push(parse(&data)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, flush: Option<u32>, fact: Fact) {
+        match flush {
+            Some(number) => {
+                self.last_flush = self.last_flush.max(number);
+                self.staged.entry(number).or_default().push(fact);
+            }
+            None => self.facts.push(fact),
+        }
+    }
+
+    fn commit(&mut self, flush: Option<u32>) {
+        if let Some(number) = flush {
+            self.last_flush = self.last_flush.max(number);
+            let staged = self.staged.remove(&number);
+            self.facts.extend(staged.unwrap_or_default());
+        }
+    }
+
+    fn take_index(&mut self, id: EntryId, at_ms: u64, mut index: entry::Index) {
+        let mut hashes = Vec::with_capacity(index.tool_calls.len());
+        for call in &mut index.tool_calls {
+            self.reserve(call.short_id.as_deref());
+            hashes.push(hash_of(call));
+            call.result_text = String::new();
+        }
+        for named in &index.refs {
+            self.reserve(Some(&named.short_id));
+        }
+        let flush = index.flush;
+        let entry = id;
+        self.put(
+            flush,
+            Fact::Records {
+                entry,
+                at_ms,
+                index,
+                hashes,
+            },
+        );
+    }
+
+    fn take_summary(&mut self, id: EntryId, at_ms: u64, message: entry::SummaryMessage) {
+        let index = self.summaries.len();
+        for named in &message.details.tool_call_refs {
+            self.reserve(Some(&named.short_id));
+            let key = OccurrenceKey {
+                call_id: named.tool_call_id.clone(),
+                at_ms: named.result_timestamp,
+            };
+            self.summary_of.entry(key).or_default().push(index);
+        }
+        self.summaries.push(Summary {
+            entry: id,
+            at_ms,
+            message,
+            is_taken: false,
+        });
+    }
+
+    fn reserve(&mut self, name: Option<&str>) {
+        if let Some(name) = name.and_then(Ref::parse) {
+            self.last_name = self.last_name.max(name.0);
+        }
+    }
+
+    /// The oldest summary that names these calls and is not taken yet.
+    fn summary_for(&mut self, keys: &[OccurrenceKey]) -> Option<usize> {
+        let first = keys.first()?;
+        let index = self.summary_of.get(first)?.iter().copied().find(|index| {
+            self.summaries
+                .get(*index)
+                .is_some_and(|known| !known.is_taken)
+        })?;
+        self.summaries.get_mut(index)?.is_taken = true;
+        Some(index)
+    }
+}
+
+/// Reads an entry's data. A missing value is an empty entry, as old programs wrote some.
+fn parse<T: DeserializeOwned>(data: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(data)
+}
+
+fn hash_of(call: &entry::IndexCall) -> ContentHash {
+    let written = call.content_hash.as_deref().and_then(parse_hex);
+    match written {
+        Some(normalized) => ContentHash {
+            normalized,
+            raw: call.raw_hash.as_deref().and_then(parse_hex),
+        },
+        None => ContentHash::of(&call.tool_name, &call.result_text),
+    }
+}
+
+fn key_of(call: &entry::IndexCall) -> OccurrenceKey {
+    OccurrenceKey {
+        call_id: call.tool_call_id.clone(),
+        at_ms: call.result_timestamp,
+    }
+}
+
+impl Session {
+    /// Ends the restoring: from here on the transcript may come.
+    pub(super) fn finish_restore(&mut self) {
+        let Some(mut restoring) = self.restoring.take() else {
+            return;
+        };
+        self.archive.reserve_name(Ref(restoring.last_name));
+        self.blocks.last_id = restoring.last_block;
+        self.last_flush = restoring.last_flush;
+        self.summarizer.stats = restoring.stats;
+        for diagnostic in std::mem::take(&mut restoring.diagnosed) {
+            self.diagnosed.insert((diagnostic.kind, diagnostic.detail));
+        }
+        for fact in std::mem::take(&mut restoring.facts) {
+            self.apply(fact, &mut restoring);
+        }
+    }
+
+    fn apply(&mut self, fact: Fact, restoring: &mut Restoring) {
+        match fact {
+            Fact::Records {
+                entry,
+                at_ms,
+                index,
+                hashes,
+            } => self.apply_records(&entry, at_ms, index, hashes, restoring),
+            Fact::Alias {
+                entry,
+                at_ms,
+                alias,
+            } => self.apply_alias(entry, at_ms, alias),
+            Fact::Chain { entry, chain } => self.apply_chain(entry, &chain, restoring),
+            Fact::Frontier(frontier) => {
+                for key in frontier.skipped.iter().flatten() {
+                    self.account.skipped.insert(OccurrenceKey::parse(key));
+                }
+                if frontier.skipped.is_none() && !frontier.last_attempted_tool_call_id.is_empty() {
+                    self.load.frontier = Some((
+                        frontier.last_attempted_tool_call_id,
+                        frontier.last_attempted_timestamp,
+                    ));
+                }
+                self.apply_epoch(Some(frontier.epoch_at.unwrap_or(u64::MAX)));
+            }
+            Fact::Epoch(epoch) => self.apply_epoch(Some(epoch.epoch_at)),
+            Fact::Undo(undo) => self.apply_undo(&undo),
+        }
+    }
+
+    fn apply_epoch(&mut self, at_ms: Option<u64>) {
+        self.load.at_ms = at_ms;
+        self.show_everything();
+    }
+
+    fn apply_records(
+        &mut self,
+        entry: &EntryId,
+        at_ms: u64,
+        index: entry::Index,
+        hashes: Vec<ContentHash>,
+        restoring: &mut Restoring,
+    ) {
+        let keys: Vec<OccurrenceKey> = index.tool_calls.iter().map(key_of).collect();
+        let is_summarized = !index.backfilled
+            && index
+                .tool_calls
+                .iter()
+                .all(|call| call.spill_path.is_none());
+        let summary = is_summarized
+            .then(|| restoring.summary_for(&keys))
+            .flatten();
+        let batch = self.archive.batches().len();
+        let mut records = Vec::new();
+        for (position, (call, hash)) in index.tool_calls.into_iter().zip(hashes).enumerate() {
+            let key = key_of(&call);
+            let written = call.short_id.as_deref().and_then(Ref::parse);
+            let known = self.known_name(&key);
+            let name = written
+                .or_else(|| name_in(&index.refs, &key))
+                .or_else(|| {
+                    let details = &restoring.summaries.get(summary?)?.message.details;
+                    name_in(&details.tool_call_refs, &key)
+                })
+                .or(known)
+                .unwrap_or_else(|| self.archive.next_name());
+            let standing = if let Some(location) = &call.spill_path {
+                Standing::Spilled {
+                    stub: stub::spill_stub(
+                        &call.tool_name,
+                        call.spill_bytes.unwrap_or(0),
+                        call.result_preview.as_deref().unwrap_or_default(),
+                        location,
+                        name,
+                    ),
+                    shown: !index.from_next_epoch,
+                }
+            } else if let Some(refs) = &index.recovered {
+                Standing::Recovered { refs: refs.clone() }
+            } else if is_summarized {
+                Standing::Summarized { batch }
+            } else {
+                Standing::Archived
+            };
+            let is_empty =
+                call.spill_path.is_none() && hash == ContentHash::of(&call.tool_name, "");
+            let record = record_of(call, name, key, standing, entry, position, at_ms);
+            records.push(self.archive.insert(record, (!is_empty).then_some(hash)));
+        }
+        if is_summarized {
+            self.apply_batch(records, summary.and_then(|at| restoring.summaries.get(at)));
+        }
+    }
+
+    /// The name that an occurrence has already: a backfilled result may be summarized later.
+    pub(super) fn known_name(&self, key: &OccurrenceKey) -> Option<Ref> {
+        let member = self.archive.member(key)?;
+        self.archive.original(member).map(|record| record.name)
+    }
+
+    fn apply_batch(&mut self, records: Vec<usize>, summary: Option<&Summary>) {
+        let turn_index = records
+            .last()
+            .and_then(|index| self.archive.record(*index))
+            .map_or(0, |record| record.turn_index);
+        let batch = self.archive.insert_batch(Batch {
+            records,
+            summary: summary.map(|summary| summary.entry.clone()),
+            summary_size: summary
+                .map(|summary| Size::of_text(&summary.message.content))
+                .unwrap_or_default(),
+            summary_at_ms: summary.map_or(0, |summary| summary.at_ms),
+            turn_index,
+            undone: false,
+            active: false,
+            block: None,
+        });
+        if let Some(summary) = summary {
+            self.account
+                .unseen
+                .insert(batch, summary.message.content.clone());
+        }
+    }
+
+    fn apply_alias(&mut self, entry: EntryId, at_ms: u64, alias: entry::Alias) {
+        let original_key = OccurrenceKey {
+            call_id: alias.original_tool_call_id,
+            at_ms: alias.original_result_timestamp,
+        };
+        let member = self.archive.member(&original_key).or_else(|| {
+            let bare = original_key.at_ms.is_none();
+            bare.then(|| self.archive.members_of(&original_key.call_id).last())
+                .flatten()
+        });
+        let original = match member {
+            Some(super::Member::Record(index)) => index,
+            Some(super::Member::Alias(index)) => match self.archive.alias(index) {
+                Some(alias) => alias.original,
+                None => return,
+            },
+            None => return,
+        };
+        let own = alias.own.unwrap_or_default();
+        let has_own = !own.tool_call_id.is_empty();
+        let (is_error, turn_index) = match self.archive.record(original) {
+            Some(record) if !has_own => (record.is_error, record.turn_index),
+            Some(_) | None => (own.is_error, turn_index(&own)),
+        };
+        self.archive.insert_alias(Alias {
+            key: OccurrenceKey {
+                call_id: alias.new_tool_call_id,
+                at_ms: alias.new_result_timestamp,
+            },
+            original,
+            entry,
+            has_own_text: own.raw_hash.is_some() || !own.result_text.is_empty(),
+            is_error,
+            turn_index,
+            archived_at_ms: at_ms,
+            shown: !alias.from_next_epoch,
+        });
+    }
+
+    fn apply_chain(&mut self, entry: EntryId, chain: &entry::Chain, restoring: &Restoring) {
+        let Some(id) = BlockId::parse(&chain.block_id) else {
+            return;
+        };
+        for superseded in chain.supersedes.iter().filter_map(|id| BlockId::parse(id)) {
+            if let Some(block) = self.blocks.all.get_mut(&superseded) {
+                block.state = State::Superseded;
+                self.blocks.unplaced.remove(&superseded);
+            }
+        }
+        let refs: Vec<Ref> = chain
+            .tool_refs
+            .iter()
+            .filter_map(|name| Ref::parse(name))
+            .collect();
+        let written = chain.range_summary_text.as_ref().or(chain.body.as_ref());
+        let body = match written {
+            Some(body) => with_safe_tags(body),
+            None => self.body_from_log(&refs, restoring),
+        };
+        let block = Block {
+            id,
+            entry,
+            extents: extents_of(chain),
+            refs,
+            protected: chain.protected_tool_call_ids.clone(),
+            body,
+            compressed_at_ms: chain.compressed_at,
+            state: State::Unplaced,
+        };
+        self.add_block(block);
+        self.claim_batches(id);
+    }
+
+    /// The body of a block whose entry has none: its summaries as they stand, or an outline.
+    fn body_from_log(&self, refs: &[Ref], restoring: &Restoring) -> String {
+        let mut batches: Vec<usize> = Vec::new();
+        for batch in refs.iter().filter_map(|name| self.batch_named(*name)) {
+            if !batches.contains(&batch) {
+                batches.push(batch);
+            }
+        }
+        let contents: Vec<&str> = batches
+            .iter()
+            .filter_map(|batch| self.archive.batch(*batch)?.summary.as_ref())
+            .filter_map(|entry| {
+                let known = |summary: &&Summary| &summary.entry == entry;
+                let summary = restoring.summaries.iter().find(known)?;
+                Some(summary.message.content.as_str())
+            })
+            .collect();
+        if contents.is_empty() {
+            return self.outline_of(refs).write(refs);
+        }
+        with_safe_tags(&contents.join("\n\n"))
+    }
+
+    fn outline_of(&self, refs: &[Ref]) -> Outline<'_> {
+        let records: Vec<&Record> = refs
+            .iter()
+            .filter_map(|name| self.archive.record(self.archive.named(*name)?))
+            .collect();
+        let mut tools: Vec<(&str, usize)> = Vec::new();
+        for record in &records {
+            match tools.iter_mut().find(|(tool, _)| *tool == record.tool) {
+                Some((_, n)) => *n += 1,
+                None => tools.push((&record.tool, 1)),
+            }
+        }
+        let time = |record: Option<&&Record>| record.map_or(0, |record| record.turn_at_ms);
+        let tool = |record: Option<&&Record>| record.map_or("", |record| &record.tool).to_owned();
+        let mut turns: Vec<u32> = records.iter().map(|record| record.turn_index).collect();
+        turns.dedup();
+        Outline {
+            turns: turns.len(),
+            errors: records.iter().filter(|record| record.is_error).count(),
+            tools,
+            from_ms: time(records.first()),
+            to_ms: time(records.last()),
+            first: tool(records.first()),
+            last: tool(records.last()),
+        }
+    }
+
+    /// The batch whose summary covers a record.
+    pub(super) fn batch_named(&self, name: Ref) -> Option<usize> {
+        match self.archive.record(self.archive.named(name)?)?.standing {
+            Standing::Summarized { batch } => Some(batch),
+            Standing::Spilled { .. } | Standing::Recovered { .. } | Standing::Archived => None,
+        }
+    }
+
+    /// The committed batch that a summary message speaks of.
+    pub(super) fn batch_of(&self, details: &entry::SummaryDetails) -> Option<usize> {
+        let first = details.tool_call_refs.first()?;
+        let name = Ref::parse(&first.short_id)?;
+        let batch = self.batch_named(name)?;
+        let record = self.archive.record(self.archive.named(name)?)?;
+        (record.key.call_id == first.tool_call_id).then_some(batch)
+    }
+
+    fn apply_undo(&mut self, undo: &entry::Undo) {
+        if let Some(id) = undo.block_id.as_deref().and_then(BlockId::parse) {
+            self.mark_undone(id);
+        }
+        for name in undo.refs.iter().filter_map(|name| Ref::parse(name)) {
+            if let Some(batch) = self.batch_named(name)
+                && let Some(batch) = self.archive.batch_mut(batch)
+            {
+                batch.undone = true;
+            }
+        }
+        if undo.epoch_at.is_some() {
+            self.apply_epoch(undo.epoch_at);
+        }
+    }
+}
+
+fn name_in(refs: &[entry::SummaryRef], key: &OccurrenceKey) -> Option<Ref> {
+    let exact = refs.iter().find(|named| {
+        named.tool_call_id == key.call_id
+            && (named.result_timestamp == key.at_ms || named.result_timestamp.is_none())
+    })?;
+    Ref::parse(&exact.short_id)
+}
+
+fn turn_index(call: &entry::IndexCall) -> u32 {
+    u32::try_from(call.turn_index).unwrap_or(0)
+}
+
+fn record_of(
+    call: entry::IndexCall,
+    name: Ref,
+    key: OccurrenceKey,
+    standing: Standing,
+    entry: &EntryId,
+    position: usize,
+    at_ms: u64,
+) -> Record {
+    let blob = call.spill_path.as_ref().map(|location| Blob {
+        name: call
+            .spill_blob
+            .clone()
+            .unwrap_or_else(|| last_segment(location).to_owned()),
+        location: location.clone(),
+        bytes: call.spill_bytes.unwrap_or(0),
+    });
+    Record {
+        name,
+        path: path_argument(call.args.get()),
+        is_error: call.is_error,
+        turn_index: turn_index(&call),
+        turn_at_ms: call.timestamp,
+        archived_at_ms: at_ms,
+        stored: Stored {
+            entry: entry.clone(),
+            call: position,
+            blob,
+        },
+        has_other_parts: !call.other_parts.is_empty(),
+        standing,
+        tool: call.tool_name,
+        key,
+    }
+}
+
+/// The blob's name in an entry that has its path only.
+fn last_segment(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+fn extents_of(chain: &entry::Chain) -> Vec<Extent> {
+    if !chain.merged.is_empty() {
+        return chain
+            .merged
+            .iter()
+            .map(|merged| Extent::Chain {
+                anchor_at_ms: merged.start_user_timestamp,
+                reply_at_ms: merged.final_assistant_timestamp,
+            })
+            .collect();
+    }
+    vec![match chain.first_turn_timestamp {
+        Some(first_at_ms) => Extent::Turns {
+            first_at_ms,
+            last_at_ms: chain.final_assistant_timestamp,
+        },
+        None => Extent::Chain {
+            anchor_at_ms: chain.start_user_timestamp,
+            reply_at_ms: chain.final_assistant_timestamp,
+        },
+    }]
+}
+
+/// Disarms a body that another program wrote; what this one writes has no live tag in it.
+fn with_safe_tags(body: &str) -> String {
+    let lower = body.to_ascii_lowercase();
+    let has_tag = ELEMENTS
+        .iter()
+        .any(|name| lower.contains(&format!("<{name}")) || lower.contains(&format!("</{name}")));
+    if has_tag {
+        disarm(body).into_owned()
+    } else {
+        body.to_owned()
+    }
+}

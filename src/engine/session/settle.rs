@@ -1,0 +1,659 @@
+//! Which edits stand: a function of the log, the transcript, the settings and the epoch.
+//!
+//! [`Session::settle`] decides for one message and writes what it decided into the plan and the
+//! ledger. Everything else here finds the messages that have to be settled: all of them after a
+//! load, and at an epoch those for which something has become due.
+
+use super::ledger::{Effect, Item, Saved, Strategy};
+use super::{Position, Session};
+use crate::engine::archive::{Member, Standing};
+use crate::engine::config::CachePolicy;
+use crate::engine::entry;
+use crate::engine::host::{Host, Notice};
+use crate::engine::plan::{Aspect, Change, Inserted};
+use crate::engine::size::{Size, utf16_len};
+use crate::engine::stub;
+use crate::engine::transcript::{Assistant, Call, ChainEnd, Kind, ToolResult};
+
+/// What should stand in place of one message.
+#[derive(Default)]
+struct Desired {
+    edits: Vec<(Aspect, Change)>,
+    effects: Vec<Effect>,
+}
+
+impl Session {
+    /// Whether anything may be replaced that the model needs the query tool to get back.
+    pub(super) fn may_replace(&self) -> bool {
+        self.config.enabled && self.query_tool_offered
+    }
+
+    /// Decides on one message.
+    pub(super) fn settle(&mut self, at: Position) {
+        let desired = if self.config.enabled {
+            self.desired(at)
+        } else {
+            Desired::default()
+        };
+        self.ledger.set(Item::Message(at), desired.effects);
+        let position = plan_position(at);
+        if self.is_covered(at) {
+            self.plan.clear(position);
+            return;
+        }
+        for aspect in self.aspects_of(at) {
+            let change = desired
+                .edits
+                .iter()
+                .find(|(wanted, _)| *wanted == aspect)
+                .map(|(_, change)| change.clone());
+            self.plan.set(position, aspect, change);
+        }
+    }
+
+    /// The aspects that a message of its kind can have.
+    fn aspects_of(&self, at: Position) -> Vec<Aspect> {
+        match self.transcript.slot(at).map(|slot| &slot.kind) {
+            Some(Kind::Assistant(assistant)) => {
+                let arguments = (0..assistant.calls.len())
+                    .filter_map(|call| u32::try_from(call).ok())
+                    .map(Aspect::Arguments);
+                std::iter::once(Aspect::Thinking).chain(arguments).collect()
+            }
+            Some(Kind::Result(_)) => vec![Aspect::Presence, Aspect::Place, Aspect::Text],
+            Some(Kind::Summary { .. }) => vec![Aspect::Presence],
+            Some(Kind::User | Kind::Prompt | Kind::Other) | None => Vec::new(),
+        }
+    }
+
+    fn desired(&self, at: Position) -> Desired {
+        let mut desired = Desired::default();
+        let Some(slot) = self.transcript.slot(at) else {
+            return desired;
+        };
+        match &slot.kind {
+            Kind::Result(result) => self.desire_result(at, result, slot.size, &mut desired),
+            Kind::Assistant(assistant) => self.desire_assistant(at, assistant, &mut desired),
+            Kind::Summary { details } => {
+                if !self.shows_summary(at, details) {
+                    desired.edits.push((Aspect::Presence, Change::Drop(1)));
+                }
+            }
+            Kind::User | Kind::Prompt | Kind::Other => {}
+        }
+        desired
+    }
+
+    fn desire_result(&self, at: Position, result: &ToolResult, size: Size, desired: &mut Desired) {
+        let Some(site) = result.site else {
+            desired.edits.push((Aspect::Presence, Change::Drop(1)));
+            desired.effects.push(Effect {
+                strategy: Strategy::Pairing,
+                saved: Saved::between(size, Size::default()),
+                counts: true,
+            });
+            return;
+        };
+        if result.displaced {
+            let turn = Change::MoveUp(plan_position(site.assistant));
+            desired.edits.push((Aspect::Place, turn));
+        }
+        if let Some((text, strategy)) = self.replacement(at, result) {
+            let opaque = Size {
+                chars: 0,
+                tokens: size.tokens.saturating_sub(result.text_size.tokens),
+            };
+            desired.effects.push(Effect {
+                strategy,
+                saved: Saved::between(size, Size::of_text(&text) + opaque),
+                counts: true,
+            });
+            desired
+                .edits
+                .push((Aspect::Text, Change::ReplaceText(text)));
+        }
+    }
+
+    /// What stands in place of a result's text, if it is shorter.
+    fn replacement(&self, at: Position, result: &ToolResult) -> Option<(String, Strategy)> {
+        if !self.may_replace() {
+            return None;
+        }
+        let member = self.member_at(at)?;
+        let (text, strategy) = match member {
+            Member::Record(_) => self.stub_for(at, member)?,
+            Member::Alias(index) => {
+                let alias = self.archive.alias(index)?;
+                if !alias.shown || !self.stands_pruned(member) {
+                    return None;
+                }
+                let original = self.archive.record(alias.original)?;
+                (stub::stub(original.name), Strategy::Dedup)
+            }
+        };
+        (utf16_len(&text) < result.text_size.chars).then_some((text, strategy))
+    }
+
+    fn stub_for(&self, at: Position, member: Member) -> Option<(String, Strategy)> {
+        let record = self.archive.original(member)?;
+        match &record.standing {
+            Standing::Summarized { batch } => {
+                let active = self.archive.batch(*batch)?.active;
+                (active && self.stands_pruned(member))
+                    .then(|| (stub::stub(record.name), Strategy::Stub))
+            }
+            Standing::Spilled { stub, shown } => {
+                (*shown && self.stands_pruned(member)).then(|| (stub.clone(), Strategy::Spill))
+            }
+            Standing::Recovered { refs } => {
+                (!self.is_in_grace(at)).then(|| (stub::recovered_stub(refs), Strategy::Stub))
+            }
+            Standing::Archived => None,
+        }
+    }
+
+    /// Whether nothing holds a member's text in the context: protection that came later, or an undo.
+    fn stands_pruned(&self, member: Member) -> bool {
+        let Some(record) = self.archive.original(member) else {
+            return false;
+        };
+        let undone = match record.standing {
+            Standing::Summarized { batch } => {
+                self.archive.batch(batch).is_none_or(|batch| batch.undone)
+            }
+            Standing::Spilled { .. } | Standing::Recovered { .. } | Standing::Archived => false,
+        };
+        !undone && !self.protection.covers(&record.tool, record.path.as_deref())
+    }
+
+    fn desire_assistant(&self, at: Position, assistant: &Assistant, desired: &mut Desired) {
+        if assistant.thinking.chars > 0 && !assistant.is_pinned {
+            let strategy = if self.strips_reply(at) {
+                Some(Strategy::Chain)
+            } else {
+                self.strips_thinking(at).then_some(Strategy::Thinking)
+            };
+            if let Some(strategy) = strategy {
+                desired
+                    .edits
+                    .push((Aspect::Thinking, Change::StripThinking));
+                desired.effects.push(Effect {
+                    strategy,
+                    saved: Saved::between(assistant.thinking, Size::default()),
+                    counts: strategy == Strategy::Thinking,
+                });
+            }
+        }
+        for (index, call) in (0..).zip(&assistant.calls) {
+            if let Some(arguments) = self.purged(at, assistant, call) {
+                desired.effects.push(Effect {
+                    strategy: Strategy::Purge,
+                    saved: Saved::between(call.arguments_size, Size::of_text(&arguments)),
+                    counts: true,
+                });
+                let change = Change::ReplaceArguments {
+                    call: index,
+                    arguments,
+                };
+                desired.edits.push((Aspect::Arguments(index), change));
+            }
+        }
+    }
+
+    /// The final reply of a compressed chain loses its thinking.
+    fn strips_reply(&self, at: Position) -> bool {
+        self.config.chain_compression.strip_final_assistant_thinking
+            && self.blocks.replies.contains_key(&at)
+    }
+
+    fn strips_thinking(&self, at: Position) -> bool {
+        let keep = self.config.thinking_strip.keep_last_turns as usize;
+        self.config.thinking_strip.enabled
+            && at < self.thinking_limit()
+            && self.transcript.assistants_between(at, self.epoch.end) > keep
+    }
+
+    /// Thinking of an open tool cycle is left alone under `stable`: providers reject a cycle that
+    /// has lost some of it, or bill it anew.
+    fn thinking_limit(&self) -> Position {
+        match self.config.cache_policy {
+            CachePolicy::Live => self.epoch.end,
+            CachePolicy::Stable => self.open_cycle_start(self.epoch.end).min(self.epoch.end),
+        }
+    }
+
+    /// Where the chain begins that is open at a position; the position itself if none is.
+    pub(super) fn open_cycle_start(&self, at: Position) -> Position {
+        let begins = |chain: &&crate::engine::transcript::Chain| {
+            let first = chain.anchor.or(chain.turns.first().copied());
+            first.is_some_and(|first| first < at)
+        };
+        let Some(chain) = self.transcript.chains().iter().rev().find(begins) else {
+            return at;
+        };
+        match chain.end {
+            ChainEnd::Closed(reply) if reply < at => at,
+            ChainEnd::Closed(_) | ChainEnd::Open | ChainEnd::Interrupted(_) => {
+                chain.anchor.or(chain.turns.first().copied()).unwrap_or(at)
+            }
+        }
+    }
+
+    /// The marker that stands for a failed call's arguments, if they are due and longer than it.
+    fn purged(&self, at: Position, assistant: &Assistant, call: &Call) -> Option<String> {
+        if !self.may_replace() || !self.is_purge_due(at) || !assistant.stop.is_sent() {
+            return None;
+        }
+        let result = call.result?;
+        let is_error = match self.member_at(result)? {
+            Member::Record(index) => self.archive.record(index)?.is_error,
+            Member::Alias(index) => self.archive.alias(index)?.is_error,
+        };
+        let size = call.arguments_size.chars;
+        let marker = stub::purged_arguments(size);
+        let is_large = size >= u64::from(self.config.purge_errors.min_arg_chars);
+        (is_error && is_large && utf16_len(&marker) < size).then_some(marker)
+    }
+
+    pub(super) fn is_purge_due(&self, at: Position) -> bool {
+        let cooldown = self.config.purge_errors.cooldown_turns as usize;
+        self.config.purge_errors.enabled
+            && self.transcript.assistants_between(at + 1, self.epoch.end) >= cooldown
+            && at < self.epoch.end
+    }
+
+    /// Whether an output of `context_tree_query` has to stand as it is.
+    pub(super) fn is_in_grace(&self, at: Position) -> bool {
+        let grace = self.config.recovery_grace_turns as usize;
+        self.transcript.users_between(at, self.epoch.end) <= grace
+    }
+
+    /// What the archive holds for the result at a position.
+    pub(super) fn member_at(&self, at: Position) -> Option<Member> {
+        let slot = self.transcript.slot(at)?;
+        let result = slot.as_result()?;
+        if result.ambiguous {
+            return None;
+        }
+        self.archive
+            .member(&result.key(slot.at_ms))
+            .or_else(|| self.account.legacy.get(&at).copied())
+    }
+
+    /// Where the result of a member stands.
+    pub(super) fn position_of(&self, member: Member) -> Option<Position> {
+        let key = self.archive.key_of(member)?;
+        self.transcript
+            .position_of(key)
+            .or_else(|| self.account.legacy_positions.get(&member).copied())
+    }
+
+    /// Settles a batch: whether its summary and stubs are shorter than what they replace, and with
+    /// it all of its results.
+    pub(super) fn settle_batch(&mut self, batch: usize) {
+        let worth = self.is_worth_it(batch);
+        if let Some(batch) = self.archive.batch_mut(batch) {
+            batch.active = worth;
+        }
+        for at in self.positions_of_batch(batch) {
+            self.settle(at);
+        }
+        self.settle_summary(batch);
+    }
+
+    pub(super) fn positions_of_batch(&self, batch: usize) -> Vec<Position> {
+        let records = self.archive.batch(batch).map(|batch| batch.records.clone());
+        records
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|index| self.position_of(Member::Record(index)))
+            .collect()
+    }
+
+    /// B2 for a batch, counting only results that are in the transcript. A summary whose results
+    /// the host has cut away is all that is left of them, and stays.
+    fn is_worth_it(&self, index: usize) -> bool {
+        let Some(batch) = self.archive.batch(index) else {
+            return false;
+        };
+        if batch.undone || !self.may_replace() {
+            return false;
+        }
+        let mut any = false;
+        let mut saved: u64 = 0;
+        for &record in &batch.records {
+            let member = Member::Record(record);
+            let Some(at) = self.position_of(member) else {
+                continue;
+            };
+            any = true;
+            let (Some(result), Some(record)) =
+                (self.transcript.result(at), self.archive.record(record))
+            else {
+                continue;
+            };
+            let stub = utf16_len(&stub::stub(record.name));
+            if result.site.is_some() && self.stands_pruned(member) {
+                saved += result.text_size.chars.saturating_sub(stub);
+            }
+        }
+        !any || saved > batch.summary_size.chars
+    }
+
+    /// Whether a summary message in the transcript stays.
+    fn shows_summary(&self, at: Position, details: &str) -> bool {
+        let details = serde_json::from_str(details).unwrap_or_default();
+        self.batch_of(&details)
+            .filter(|index| self.account.summaries.get(index) == Some(&at))
+            .and_then(|index| self.archive.batch(index))
+            .is_some_and(|batch| batch.active && !self.is_in_placed_block(batch.block))
+    }
+
+    /// Settles where the summary of a batch stands and what it costs.
+    pub(super) fn settle_summary(&mut self, index: usize) {
+        let Some(batch) = self.archive.batch(index) else {
+            return;
+        };
+        let size = batch.summary_size;
+        let in_block = self.is_in_placed_block(batch.block);
+        let stands = self.config.enabled && batch.active;
+        let in_context = self.account.summaries.contains_key(&index)
+            || self.account.inserted.contains_key(&index);
+        let mut effects = Vec::new();
+        if stands && in_context {
+            effects.push(Effect {
+                strategy: Strategy::Stub,
+                saved: Saved::between(Size::default(), size),
+                counts: false,
+            });
+            if in_block {
+                effects.push(Effect {
+                    strategy: Strategy::Chain,
+                    saved: Saved::between(size, Size::default()),
+                    counts: false,
+                });
+            }
+        }
+        self.ledger.set(Item::Summary(index), effects);
+        if let Some(at) = self.account.summaries.get(&index).copied() {
+            self.settle(at);
+        }
+        if !stands || in_block || self.account.summaries.contains_key(&index) {
+            self.withdraw_summary(index);
+        } else {
+            self.account.to_place.insert(index);
+        }
+    }
+
+    /// Inserts the summaries that the host's transcript lacks.
+    pub(super) fn place_unseen_summaries(&mut self, host: &mut dyn Host) {
+        for index in std::mem::take(&mut self.account.to_place) {
+            if self.account.summaries.contains_key(&index) {
+                continue;
+            }
+            self.withdraw_summary(index);
+            if let Some((behind, change)) = self.summary_insertion(index, host) {
+                let aspect = Aspect::Insertion(Inserted::Summary(summary_number(index)));
+                self.plan.set(behind, aspect, Some(change));
+                self.account.inserted.insert(index, behind);
+                self.settle_summary(index);
+                self.account.to_place.remove(&index);
+            }
+        }
+    }
+
+    /// Where the summary of a batch has to be inserted: behind the last of the turns that it covers.
+    fn summary_insertion(&self, index: usize, host: &mut dyn Host) -> Option<(u32, Change)> {
+        let batch = self.archive.batch(index)?;
+        if !self.config.enabled || !batch.active || self.is_in_placed_block(batch.block) {
+            return None;
+        }
+        let last = self.positions_of_batch(index).into_iter().max()?;
+        let turn = self.transcript.result(last)?.site?.assistant;
+        let change = Change::InsertSummary {
+            content: self.summary_text(index, host)?,
+            details: entry::write(&self.summary_details(&batch.records)),
+            at_ms: batch.summary_at_ms,
+        };
+        let behind = self.transcript.turn_end(turn) - 1;
+        Some((plan_position(behind), change))
+    }
+
+    /// The text of a batch's summary, as it was appended.
+    pub(super) fn summary_text(&self, index: usize, host: &mut dyn Host) -> Option<String> {
+        if let Some(text) = self.account.unseen.get(&index) {
+            return Some(text.clone());
+        }
+        let entry = self.archive.batch(index)?.summary.as_ref()?;
+        let data = host.read(entry).ok()?;
+        let message: entry::SummaryMessage = serde_json::from_str(&data).ok()?;
+        Some(message.content)
+    }
+
+    fn withdraw_summary(&mut self, index: usize) {
+        if let Some(behind) = self.account.inserted.remove(&index) {
+            let aspect = Aspect::Insertion(Inserted::Summary(summary_number(index)));
+            self.plan.set(behind, aspect, None);
+        }
+    }
+
+    /// Details of the summary message of a batch.
+    pub(super) fn summary_details(&self, records: &[usize]) -> entry::SummaryDetails {
+        let known = || {
+            records
+                .iter()
+                .filter_map(|index| self.archive.record(*index))
+        };
+        let last = known().last();
+        entry::SummaryDetails {
+            tool_call_refs: known()
+                .map(|record| entry::SummaryRef {
+                    short_id: record.name.to_string(),
+                    tool_call_id: record.key.call_id.clone(),
+                    result_timestamp: record.key.at_ms,
+                })
+                .collect(),
+            tool_names: known().map(|record| record.tool.clone()).collect(),
+            turn_index: last.map_or(0, |record| i64::from(record.turn_index)),
+            timestamp: last.map_or(0, |record| record.turn_at_ms),
+        }
+    }
+
+    /// Marks everything that was archived late as fit to be shown.
+    pub(super) fn show_everything(&mut self) {
+        for index in 0..self.archive.records().len() {
+            self.show(Member::Record(index));
+        }
+        for index in 0..self.archive.aliases().len() {
+            self.show(Member::Alias(index));
+        }
+    }
+
+    fn show(&mut self, member: Member) {
+        match member {
+            Member::Record(index) => {
+                if let Some(record) = self.archive.record_mut(index)
+                    && let Standing::Spilled { shown, .. } = &mut record.standing
+                {
+                    *shown = true;
+                }
+            }
+            Member::Alias(index) => {
+                if let Some(alias) = self.archive.alias_mut(index) {
+                    alias.shown = true;
+                }
+            }
+        }
+    }
+
+    /// An epoch: due edits may look at the whole transcript.
+    pub(super) fn advance_epoch(&mut self) {
+        self.epoch.end = self.transcript.len();
+        for at in std::mem::take(&mut self.epoch.unshown) {
+            if let Some(member) = self.member_at(at) {
+                self.show(member);
+            }
+            self.settle(at);
+        }
+        self.settle_due();
+    }
+
+    /// Settles the messages for which something has become due since the last epoch.
+    fn settle_due(&mut self) {
+        while let Some(at) = self.epoch.purge_waiting.first().copied()
+            && self.is_purge_due(at)
+        {
+            self.epoch.purge_waiting.remove(&at);
+            self.settle(at);
+        }
+        let due: Vec<Position> = self
+            .epoch
+            .recovered_waiting
+            .iter()
+            .copied()
+            .take_while(|at| !self.is_in_grace(*at))
+            .filter(|at| self.member_at(*at).is_some())
+            .collect();
+        for at in due {
+            self.epoch.recovered_waiting.remove(&at);
+            self.settle(at);
+        }
+        while let Some(at) = self.next_thinking() {
+            self.epoch.thinking_done += 1;
+            self.settle(at);
+        }
+    }
+
+    fn next_thinking(&self) -> Option<Position> {
+        let next = *self.transcript.assistants().get(self.epoch.thinking_done)?;
+        self.strips_thinking(next).then_some(next)
+    }
+
+    /// Whether an epoch would change anything.
+    fn has_due_edits(&mut self) -> bool {
+        let end = std::mem::replace(&mut self.epoch.end, self.transcript.len());
+        let purge = self
+            .epoch
+            .purge_waiting
+            .first()
+            .is_some_and(|at| self.is_purge_due(*at));
+        let recovered = self
+            .epoch
+            .recovered_waiting
+            .first()
+            .is_some_and(|at| !self.is_in_grace(*at) && self.member_at(*at).is_some());
+        let due =
+            purge || recovered || !self.epoch.unshown.is_empty() || self.next_thinking().is_some();
+        self.epoch.end = end;
+        due
+    }
+
+    /// Whether the provider's cache has gone cold: long after the last model call, or on another
+    /// model.
+    pub(super) fn is_cold(&self, now_ms: u64) -> bool {
+        let last = self
+            .transcript
+            .last_reply_at_ms()
+            .unwrap_or(0)
+            .max(self.epoch.last_call_ms);
+        let idle = self.config.idle_cold_ms;
+        self.epoch.is_cold || (idle > 0 && now_ms >= last.saturating_add(idle))
+    }
+
+    /// Writes the epoch of a cold cache into the log, so that a load finds it; only if there is
+    /// something to do.
+    pub(super) fn log_cold_epoch(&mut self, host: &mut dyn Host) -> bool {
+        if !self.has_due_edits() {
+            return false;
+        }
+        let data = entry::Epoch {
+            epoch_at: self.epoch_at_ms(),
+            flush: None,
+        };
+        match host.append(entry::EPOCH, &entry::write(&data)) {
+            Ok(_) => true,
+            Err(err) => {
+                host.notify(&Notice::warning(format!(
+                    "pruner: the session log cannot be written ({err}); due edits wait"
+                )));
+                false
+            }
+        }
+    }
+
+    /// The timestamp that stands for an epoch at the present end of the transcript.
+    pub(super) fn epoch_at_ms(&self) -> u64 {
+        let last = self.transcript.len().checked_sub(1);
+        last.and_then(|at| self.transcript.slot(at))
+            .map_or(0, |slot| slot.at_ms)
+    }
+
+    /// While a session is loaded: the epoch covers the messages up to the one it was taken at.
+    pub(super) fn note_load_epoch(&mut self, at: Position) {
+        let reached = self
+            .transcript
+            .slot(at)
+            .is_some_and(|slot| Some(slot.at_ms) <= self.load.at_ms);
+        if reached {
+            self.epoch.end = at + 1;
+        }
+    }
+
+    /// Settles everything anew, if a load, a cut or a setting has made it necessary.
+    pub(super) fn refresh(&mut self) {
+        self.finish_restore();
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
+        if self.config.cache_policy == CachePolicy::Live {
+            self.epoch.end = self.transcript.len();
+        }
+        self.load.at_ms = None;
+        self.find_turn_base();
+        self.unplace_all();
+        self.renew_accounts();
+        for batch in 0..self.archive.batches().len() {
+            let worth = self.is_worth_it(batch);
+            if let Some(batch) = self.archive.batch_mut(batch) {
+                batch.active = worth;
+            }
+        }
+        for at in 0..self.transcript.len() {
+            self.settle(at);
+        }
+        self.place_all();
+        for batch in 0..self.archive.batches().len() {
+            self.settle_summary(batch);
+        }
+        self.epoch.thinking_done = 0;
+        self.settle_due();
+    }
+
+    /// Enters the whole transcript into the accounts anew.
+    fn renew_accounts(&mut self) {
+        self.account.untried.clear();
+        self.account.orphans.clear();
+        self.account.legacy.clear();
+        self.account.legacy_positions.clear();
+        self.account.summaries.clear();
+        self.epoch.purge_waiting.clear();
+        self.epoch.recovered_waiting.clear();
+        self.epoch.unshown.clear();
+        for at in 0..self.transcript.len() {
+            self.bind_legacy(at);
+        }
+        self.apply_legacy_frontier();
+        for at in 0..self.transcript.len() {
+            self.note(at);
+        }
+        self.renew_candidates();
+    }
+}
+
+pub(super) fn plan_position(at: Position) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn summary_number(batch: usize) -> u32 {
+    u32::try_from(batch).unwrap_or(u32::MAX)
+}

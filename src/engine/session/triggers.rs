@@ -1,0 +1,80 @@
+//! When a turn's end sets a flush off.
+
+use super::flush::Trigger;
+use super::{Session, Usage};
+use crate::engine::size::utf16_len;
+use crate::engine::stub;
+use crate::engine::summary;
+
+/// The part of the text that a summary is taken to keep, for an estimate: one part in this many.
+///
+/// Source: summaries of the sessions in `tests/sessions` are a tenth of what they replace.
+const SUMMARY_PART: u64 = 10;
+
+/// What the budget triggers remember.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    /// The part of the window that the last turn used.
+    previous: Option<f64>,
+    /// The model has asked for its finished turns to be compressed.
+    pub(super) compress_asked: bool,
+}
+
+impl Session {
+    /// What the end of this turn sets off, if anything.
+    pub(super) fn turn_trigger(&mut self, usage: Option<Usage>) -> Option<Trigger> {
+        let fraction = usage.and_then(|usage| self.fraction(usage));
+        let previous = self.budget.previous;
+        if fraction.is_some() {
+            // A turn without figures, as after a compaction, must not look like an empty context.
+            self.budget.previous = fraction;
+        }
+        if self.budget.compress_asked {
+            return Some(Trigger::Tool);
+        }
+        if let (Some(now), Some(limit)) = (fraction, self.config.auto_budget_threshold)
+            && now >= limit
+        {
+            return Some(Trigger::Budget);
+        }
+        if let (Some(now), Some(before), Some(delta)) =
+            (fraction, previous, self.config.budget_turn_delta)
+            && now - before >= delta
+        {
+            return Some(Trigger::Delta);
+        }
+        let least = self.config.flush_when_saves?;
+        (self.would_save() >= least).then_some(Trigger::Savings)
+    }
+
+    fn fraction(&self, usage: Usage) -> Option<f64> {
+        let tokens = usage.tokens?;
+        let cap = self.config.budget_window_cap.unwrap_or(u64::MAX);
+        let window = usage.context_window.min(cap);
+        (window > 0).then(|| ratio(tokens, window))
+    }
+
+    /// An estimate of what a flush would save now, in characters.
+    fn would_save(&self) -> u64 {
+        let stub = utf16_len(&stub::stub(crate::engine::ids::Ref(1)));
+        let mut raw = 0;
+        let mut stubs = 0;
+        for at in &self.account.untried {
+            let chars = self
+                .transcript
+                .result(*at)
+                .map_or(0, |result| result.text_size.chars);
+            raw += chars;
+            stubs += chars.saturating_sub(stub);
+        }
+        let footer = utf16_len(&summary::content("", &[]));
+        let summaries = raw / SUMMARY_PART + u64::from(self.pending_turns()) * footer;
+        stubs.saturating_sub(summaries) + self.spans_would_save()
+    }
+}
+
+/// Both are far below 2^52, so nothing is lost.
+#[expect(clippy::cast_precision_loss, reason = "token counts are small")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}

@@ -1,0 +1,596 @@
+//! The mirror of the conversation: what each message is, what answers what, and which chains there
+//! are.
+//!
+//! Text is kept only while somebody may still need it; [`Transcript::release`] lets it go. Appending
+//! a message costs what that message costs; cutting the transcript back costs one pass.
+
+use std::collections::BTreeMap;
+
+use super::entry::SUMMARY;
+use super::ids::OccurrenceKey;
+use super::message::{Block, Message, Role, StopReason};
+use super::protect::path_argument;
+use super::size::Size;
+
+/// The position of a message in the transcript, from 0.
+pub type Position = usize;
+
+/// One call of one assistant message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallSite {
+    pub assistant: Position,
+    /// Counted from 0 over the message's tool calls.
+    pub call: usize,
+}
+
+/// What the mirror keeps of a message.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub at_ms: u64,
+    pub size: Size,
+    pub kind: Kind,
+}
+
+/// What only one role has.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    User,
+    Assistant(Assistant),
+    Result(ToolResult),
+    /// A `context-prune-summary` message; carries its details, a JSON text.
+    Summary {
+        details: String,
+    },
+    /// A custom message of another kind, or a host's summary of what it cut away: it can begin a
+    /// chain.
+    Prompt,
+    /// Any other role, left alone.
+    Other,
+}
+
+/// What the mirror keeps of an assistant message.
+#[derive(Clone, Debug)]
+pub struct Assistant {
+    pub stop: StopReason,
+    pub calls: Vec<Call>,
+    /// Its text blocks, joined with line ends; empty once released.
+    pub text: String,
+    pub thinking: Size,
+    /// Whether it holds a provider's encrypted reasoning, which the next request has to repeat.
+    pub is_pinned: bool,
+    /// Counted over the assistant messages of the session.
+    pub turn_index: u32,
+}
+
+/// What the mirror keeps of a tool call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub id: String,
+    pub tool: String,
+    /// A JSON text; `None` once released.
+    pub arguments: Option<String>,
+    pub arguments_size: Size,
+    /// The argument that `protectedPaths` looks at.
+    pub path: Option<String>,
+    pub result: Option<Position>,
+}
+
+/// What the mirror keeps of a tool result.
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    pub call_id: String,
+    pub tool: String,
+    pub is_error: bool,
+    /// Its text blocks, joined with line ends; `None` once released.
+    pub text: Option<String>,
+    pub text_size: Size,
+    /// Kinds of the parts that are no text.
+    pub other_parts: Vec<String>,
+    /// The call that it answers; `None`: it answers none.
+    pub site: Option<CallSite>,
+    /// Whether another message stands between it and its turn.
+    pub displaced: bool,
+    /// Whether an earlier result has the same occurrence key: it can never be told apart in a log.
+    pub ambiguous: bool,
+}
+
+impl Slot {
+    #[must_use]
+    pub fn as_result(&self) -> Option<&ToolResult> {
+        match &self.kind {
+            Kind::Result(result) => Some(result),
+            Kind::User | Kind::Assistant(_) | Kind::Summary { .. } | Kind::Prompt | Kind::Other => {
+                None
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn as_assistant(&self) -> Option<&Assistant> {
+        match &self.kind {
+            Kind::Assistant(assistant) => Some(assistant),
+            Kind::User | Kind::Result(_) | Kind::Summary { .. } | Kind::Prompt | Kind::Other => {
+                None
+            }
+        }
+    }
+}
+
+impl ToolResult {
+    #[must_use]
+    pub fn key(&self, at_ms: u64) -> OccurrenceKey {
+        OccurrenceKey::new(self.call_id.clone(), at_ms)
+    }
+}
+
+/// A user message and the tool-using turns after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// The message that began it; `None` where the transcript begins in its middle.
+    pub anchor: Option<Position>,
+    /// Its tool-using assistant messages, rising.
+    pub turns: Vec<Position>,
+    pub end: ChainEnd,
+}
+
+/// How a chain ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainEnd {
+    /// Not yet.
+    Open,
+    /// With the final reply at this position.
+    Closed(Position),
+    /// With another prompt at this position, before any final reply.
+    Interrupted(Position),
+}
+
+/// The mirror.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    slots: Vec<Slot>,
+    /// Positions of all assistant messages.
+    assistants: Vec<Position>,
+    /// Positions of all user messages.
+    users: Vec<Position>,
+    chains: Vec<Chain>,
+    /// Unanswered calls by id, oldest first.
+    unanswered: BTreeMap<String, Vec<CallSite>>,
+    by_key: BTreeMap<OccurrenceKey, Position>,
+    /// Positions by timestamp, of messages that can begin or end a chain.
+    boundaries: BTreeMap<u64, Vec<Position>>,
+    /// The end of the run of results directly behind the last assistant message.
+    run_end: Position,
+    /// Assistant messages of the session before the first one here.
+    turn_base: u32,
+    size: Size,
+}
+
+impl Transcript {
+    #[must_use]
+    pub fn len(&self) -> Position {
+        self.slots.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The size of all messages but our own summaries: the context if nothing were pruned.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    #[must_use]
+    pub fn slot(&self, at: Position) -> Option<&Slot> {
+        self.slots.get(at)
+    }
+
+    #[must_use]
+    pub fn result(&self, at: Position) -> Option<&ToolResult> {
+        self.slot(at).and_then(Slot::as_result)
+    }
+
+    #[must_use]
+    pub fn assistant(&self, at: Position) -> Option<&Assistant> {
+        self.slot(at).and_then(Slot::as_assistant)
+    }
+
+    #[must_use]
+    pub fn call(&self, site: CallSite) -> Option<&Call> {
+        self.assistant(site.assistant)?.calls.get(site.call)
+    }
+
+    #[must_use]
+    pub fn chains(&self) -> &[Chain] {
+        &self.chains
+    }
+
+    #[must_use]
+    pub fn assistants(&self) -> &[Position] {
+        &self.assistants
+    }
+
+    /// Where the first result of this occurrence stands.
+    #[must_use]
+    pub fn position_of(&self, key: &OccurrenceKey) -> Option<Position> {
+        self.by_key.get(key).copied()
+    }
+
+    /// The occurrence key of the result at a position.
+    #[must_use]
+    pub fn key_at(&self, at: Position) -> Option<OccurrenceKey> {
+        let slot = self.slot(at)?;
+        Some(slot.as_result()?.key(slot.at_ms))
+    }
+
+    /// Results that have this call id, in order of their keys.
+    pub fn results_of(&self, call_id: &str) -> impl Iterator<Item = Position> {
+        let from = OccurrenceKey {
+            call_id: call_id.to_owned(),
+            at_ms: None,
+        };
+        let call_id = call_id.to_owned();
+        self.by_key
+            .range(from..)
+            .take_while(move |(key, _)| key.call_id == call_id)
+            .map(|(_, at)| *at)
+    }
+
+    /// How many assistant messages stand in `from..to`.
+    #[must_use]
+    pub fn assistants_between(&self, from: Position, to: Position) -> usize {
+        count_between(&self.assistants, from, to)
+    }
+
+    /// How many user messages stand in `from..to`.
+    #[must_use]
+    pub fn users_between(&self, from: Position, to: Position) -> usize {
+        count_between(&self.users, from, to)
+    }
+
+    /// The only message with this timestamp that can begin or end a chain.
+    #[must_use]
+    pub fn boundary_at(&self, at_ms: u64) -> Option<Position> {
+        match self.boundaries.get(&at_ms).map(Vec::as_slice) {
+            Some([only]) => Some(*only),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Whether any message that can begin or end a chain has this timestamp.
+    #[must_use]
+    pub fn has_boundary_at(&self, at_ms: u64) -> bool {
+        self.boundaries.contains_key(&at_ms)
+    }
+
+    /// Assistant messages of the session before the transcript's first one.
+    #[must_use]
+    pub fn turn_base(&self) -> u32 {
+        self.turn_base
+    }
+
+    /// Assistant messages of the session up to here.
+    #[must_use]
+    pub fn turn_count(&self) -> u32 {
+        self.turn_base + count(self.assistants.len())
+    }
+
+    /// When the last assistant message began: the last model call as far as the transcript knows.
+    #[must_use]
+    pub fn last_reply_at_ms(&self) -> Option<u64> {
+        let last = self.assistants.last()?;
+        Some(self.slot(*last)?.at_ms)
+    }
+
+    /// The first position behind the turn of an assistant message: its results, where they follow it
+    /// directly.
+    #[must_use]
+    pub fn turn_end(&self, assistant: Position) -> Position {
+        let own = |at: &Position| {
+            self.result(*at)
+                .is_some_and(|result| result.site.map(|site| site.assistant) == Some(assistant))
+        };
+        (assistant + 1..self.len())
+            .take_while(own)
+            .last()
+            .unwrap_or(assistant)
+            + 1
+    }
+
+    /// Sets how many assistant messages of the session came before the transcript's first one.
+    pub fn set_turn_base(&mut self, base: u32) {
+        if base != self.turn_base {
+            self.turn_base = base;
+            self.reindex();
+        }
+    }
+
+    /// Appends a message.
+    pub fn push(&mut self, message: Message) {
+        let slot = slot_of(message);
+        self.slots.push(slot);
+        self.index(self.slots.len() - 1);
+    }
+
+    /// Cuts everything from a position on.
+    pub fn truncate(&mut self, at: Position) {
+        if at < self.slots.len() {
+            self.slots.truncate(at);
+            self.reindex();
+        }
+    }
+
+    /// Lets the text of a tool result go.
+    pub fn release(&mut self, at: Position) {
+        if let Some(Kind::Result(result)) = self.slots.get_mut(at).map(|slot| &mut slot.kind) {
+            result.text = None;
+        }
+    }
+
+    /// Lets text and arguments of an assistant message go.
+    pub fn release_assistant(&mut self, at: Position) {
+        if let Some(Kind::Assistant(assistant)) = self.slots.get_mut(at).map(|slot| &mut slot.kind)
+        {
+            assistant.text = String::new();
+            for call in &mut assistant.calls {
+                call.arguments = None;
+            }
+        }
+    }
+
+    /// Lets the arguments of one call go.
+    pub fn release_arguments(&mut self, site: CallSite) {
+        if let Some(Kind::Assistant(assistant)) = self
+            .slots
+            .get_mut(site.assistant)
+            .map(|slot| &mut slot.kind)
+            && let Some(call) = assistant.calls.get_mut(site.call)
+        {
+            call.arguments = None;
+        }
+    }
+
+    fn reindex(&mut self) {
+        self.assistants.clear();
+        self.users.clear();
+        self.chains.clear();
+        self.unanswered.clear();
+        self.by_key.clear();
+        self.boundaries.clear();
+        self.run_end = 0;
+        self.size = Size::default();
+        for at in 0..self.slots.len() {
+            self.index(at);
+        }
+    }
+
+    fn index(&mut self, at: Position) {
+        let Some(slot) = self.slots.get(at) else {
+            return;
+        };
+        let (at_ms, size) = (slot.at_ms, slot.size);
+        match &slot.kind {
+            Kind::User => {
+                self.users.push(at);
+                self.boundaries.entry(at_ms).or_default().push(at);
+                self.begin_chain(at, true);
+            }
+            Kind::Prompt => {
+                self.boundaries.entry(at_ms).or_default().push(at);
+                self.begin_chain(at, false);
+            }
+            Kind::Assistant(_) => self.index_assistant(at),
+            Kind::Result(_) => self.index_result(at),
+            Kind::Other => {}
+            Kind::Summary { .. } => return,
+        }
+        self.size = self.size + size;
+    }
+
+    /// A user message always begins a chain; another prompt does where no chain is open.
+    fn begin_chain(&mut self, at: Position, by_user: bool) {
+        let chain = Chain {
+            anchor: Some(at),
+            turns: Vec::new(),
+            end: ChainEnd::Open,
+        };
+        match self.chains.last_mut() {
+            Some(last) if last.end == ChainEnd::Open && !last.turns.is_empty() => {
+                if by_user {
+                    last.end = ChainEnd::Interrupted(at);
+                    self.chains.push(chain);
+                }
+            }
+            Some(last) if last.end == ChainEnd::Open => *last = chain,
+            Some(_) | None => self.chains.push(chain),
+        }
+    }
+
+    fn index_assistant(&mut self, at: Position) {
+        let turn_index = self.turn_base + count(self.assistants.len());
+        self.assistants.push(at);
+        let Some(slot) = self.slots.get_mut(at) else {
+            return;
+        };
+        self.boundaries.entry(slot.at_ms).or_default().push(at);
+        let Kind::Assistant(assistant) = &mut slot.kind else {
+            return;
+        };
+        assistant.turn_index = turn_index;
+        for call in &mut assistant.calls {
+            call.result = None;
+        }
+        if !assistant.stop.is_sent() {
+            return;
+        }
+        self.run_end = at + 1;
+        for (call, named) in assistant.calls.iter().enumerate() {
+            let site = CallSite {
+                assistant: at,
+                call,
+            };
+            self.unanswered
+                .entry(named.id.clone())
+                .or_default()
+                .push(site);
+        }
+        let (uses_tools, stop) = (!assistant.calls.is_empty(), assistant.stop);
+        self.extend_chain(at, uses_tools, stop);
+    }
+
+    fn extend_chain(&mut self, at: Position, uses_tools: bool, stop: StopReason) {
+        let open = self
+            .chains
+            .last_mut()
+            .filter(|last| last.end == ChainEnd::Open);
+        match open {
+            Some(chain) if uses_tools => chain.turns.push(at),
+            Some(chain) if stop == StopReason::Stop => {
+                if chain.turns.is_empty() {
+                    self.chains.pop();
+                } else {
+                    chain.end = ChainEnd::Closed(at);
+                }
+            }
+            None if uses_tools => self.chains.push(Chain {
+                anchor: None,
+                turns: vec![at],
+                end: ChainEnd::Open,
+            }),
+            Some(_) | None => {}
+        }
+    }
+
+    fn index_result(&mut self, at: Position) {
+        let Some(slot) = self.slots.get(at) else {
+            return;
+        };
+        let Some(key) = slot.as_result().map(|result| result.key(slot.at_ms)) else {
+            return;
+        };
+        let ambiguous = self.by_key.contains_key(&key);
+        let site = self.take_unanswered(&key.call_id);
+        let follows = site.is_some_and(|site| {
+            self.run_end == at && self.assistants.last() == Some(&site.assistant)
+        });
+        if follows {
+            self.run_end = at + 1;
+        }
+        self.by_key.entry(key).or_insert(at);
+        if let Some(Kind::Result(result)) = self.slots.get_mut(at).map(|slot| &mut slot.kind) {
+            result.site = site;
+            result.displaced = site.is_some() && !follows;
+            result.ambiguous = ambiguous;
+        }
+        if let Some(site) = site
+            && let Some(Kind::Assistant(assistant)) = self
+                .slots
+                .get_mut(site.assistant)
+                .map(|slot| &mut slot.kind)
+            && let Some(call) = assistant.calls.get_mut(site.call)
+        {
+            call.result = Some(at);
+        }
+    }
+
+    /// The unanswered call of this id in the latest message that has one, first come first served.
+    fn take_unanswered(&mut self, call_id: &str) -> Option<CallSite> {
+        let sites = self.unanswered.get_mut(call_id)?;
+        let latest = sites.last()?.assistant;
+        let first = sites.iter().position(|site| site.assistant == latest)?;
+        let site = sites.remove(first);
+        if sites.is_empty() {
+            self.unanswered.remove(call_id);
+        }
+        Some(site)
+    }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn count_between(sorted: &[Position], from: Position, to: Position) -> usize {
+    let until = |limit: Position| sorted.partition_point(|at| *at < limit);
+    until(to).saturating_sub(until(from))
+}
+
+fn slot_of(message: Message) -> Slot {
+    let size = Size::of_message(&message);
+    let at_ms = message.at_ms;
+    let kind = match message.role {
+        Role::User => Kind::User,
+        Role::Assistant { stop } => Kind::Assistant(assistant_of(stop, message.content)),
+        Role::ToolResult {
+            ref call_id,
+            ref tool,
+            is_error,
+        } => Kind::Result(result_of(call_id, tool, is_error, &message)),
+        Role::Custom { kind, details } if kind == SUMMARY => Kind::Summary { details },
+        Role::Custom { .. } => Kind::Prompt,
+        Role::Other { role } if role == "compactionSummary" || role == "branchSummary" => {
+            Kind::Prompt
+        }
+        Role::Other { .. } => Kind::Other,
+    };
+    Slot { at_ms, size, kind }
+}
+
+fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
+    let mut assistant = Assistant {
+        stop,
+        calls: Vec::new(),
+        text: String::new(),
+        thinking: Size::default(),
+        is_pinned: false,
+        turn_index: 0,
+    };
+    for block in content {
+        match block {
+            Block::Text(text) => {
+                if !assistant.text.is_empty() {
+                    assistant.text.push('\n');
+                }
+                assistant.text.push_str(&text);
+            }
+            Block::Thinking(chars) => {
+                assistant.thinking = assistant.thinking + Size::of_chars(u64::from(chars));
+            }
+            Block::ToolCall(call) => assistant.calls.push(Call {
+                arguments_size: Size::of_text(&call.arguments),
+                path: path_argument(&call.arguments),
+                id: call.id,
+                tool: call.name,
+                arguments: Some(call.arguments),
+                result: None,
+            }),
+            Block::Opaque(opaque) => assistant.is_pinned |= opaque.kind == "reasoning",
+        }
+    }
+    assistant
+}
+
+fn result_of(call_id: &str, tool: &str, is_error: bool, message: &Message) -> ToolResult {
+    let text = message.text();
+    let other_parts = message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Block::Opaque(opaque) => Some(opaque.kind.clone()),
+            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+        })
+        .collect();
+    ToolResult {
+        call_id: call_id.to_owned(),
+        tool: tool.to_owned(),
+        is_error,
+        text_size: Size::of_text(&text),
+        text: Some(text),
+        other_parts,
+        site: None,
+        displaced: false,
+        ambiguous: false,
+    }
+}
