@@ -116,8 +116,8 @@ fn discard_oldest(newest: &Path) -> std::io::Result<()> {
         }
     }
     files.sort_unstable_by(|a, b| b.cmp(a));
-    let old = files.into_iter().skip(MAX_FILES - 1);
-    old.map(|(_, path)| fs::remove_file(path)).collect()
+    let mut old = files.into_iter().skip(MAX_FILES - 1);
+    old.try_for_each(|(_, path)| fs::remove_file(path))
 }
 
 #[cfg(unix)]

@@ -50,7 +50,7 @@ pub use bindings::exports::decant::pruner::lifecycle::{
 };
 pub use bindings::exports::decant::pruner::query::{Occurrence, Reply, Tool};
 pub use cache::Cache;
-pub use component::{ComponentSource, Interfaces};
+pub use component::{ComponentSource, Interfaces, SourceError};
 pub use decant::{Decant, DecantBuilder, LoadError};
 pub use environment::Environment;
 pub use file_host::FileHost;
@@ -59,5 +59,5 @@ pub use jobs::JobQueue;
 pub use memory_host::MemoryHost;
 pub use message::{Message, NotAMessage};
 pub use render::{Plan, apply};
-pub use session::{Context, OpenError, Session, SessionOptions};
+pub use session::{Context, OpenError, OutOfRange, Session, SessionOptions};
 pub use time::{iso_from_ms, ms_from_iso};

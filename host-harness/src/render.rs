@@ -22,8 +22,10 @@ pub struct Plan {
     edits: BTreeMap<u32, Edit>,
     /// Ids of the edits at a position.
     at: BTreeMap<u32, BTreeSet<u32>>,
-    /// First position and length of what is left out.
-    drops: BTreeMap<u32, u32>,
+    /// Single messages that are left out.
+    dropped: BTreeSet<u32>,
+    /// First position and length of longer runs that are left out. A single one may lie within.
+    runs: BTreeMap<u32, u32>,
     /// Pairs of the position moved to and the position moved.
     moves: BTreeSet<(u32, u32)>,
 }
@@ -58,8 +60,11 @@ impl Plan {
         let first = first_position(&edit);
         self.at.entry(edit.at).or_default().insert(edit.id);
         match edit.change {
+            Change::Drop(1) => {
+                self.dropped.insert(edit.at);
+            }
             Change::Drop(n) => {
-                self.drops.insert(edit.at, n);
+                self.runs.insert(edit.at, n);
             }
             Change::MoveUp(to) => {
                 self.moves.insert((to, edit.at));
@@ -79,8 +84,11 @@ impl Plan {
             }
         }
         match edit.change {
+            Change::Drop(1) => {
+                self.dropped.remove(&edit.at);
+            }
             Change::Drop(_) => {
-                self.drops.remove(&edit.at);
+                self.runs.remove(&edit.at);
             }
             Change::MoveUp(to) => {
                 self.moves.remove(&(to, edit.at));
@@ -97,9 +105,10 @@ impl Plan {
 
     /// Whether the message no longer stands at its position.
     fn is_gone(&self, position: u32) -> bool {
-        let drop = self.drops.range(..=position).next_back();
-        let dropped = drop.is_some_and(|(at, n)| position - at < *n);
-        dropped
+        let run = self.runs.range(..=position).next_back();
+        let in_run = run.is_some_and(|(at, n)| position - at < *n);
+        in_run
+            || self.dropped.contains(&position)
             || self
                 .edits_at(position)
                 .any(|c| matches!(c, Change::MoveUp(_)))
@@ -206,7 +215,8 @@ fn replace_text(message: Message, text: &str) -> Message {
     Message::built(value)
 }
 
-fn attachments(message: &Message) -> impl Iterator<Item = &Value> {
+/// The parts that stay when the text is replaced.
+pub(crate) fn attachments(message: &Message) -> impl Iterator<Item = &Value> {
     message
         .blocks()
         .iter()

@@ -216,7 +216,7 @@ fn differences_lead_to_the_whole_plan() {
 #[test]
 fn rendering_from_the_first_change_equals_rendering_everything() {
     let all = transcript();
-    let edits = vec![
+    let edits = [
         (2, insert_user("x", 7)),
         (3, Change::Drop(1)),
         (4, Change::MoveUp(1)),

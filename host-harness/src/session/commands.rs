@@ -1,9 +1,12 @@
 //! What the model and the user ask of a session.
 
+use serde_json::Value;
+
 use super::Session;
 use crate::instance::Call;
+use crate::render::attachments;
 use crate::{
-    Activity, BatchProgress, CommandError, Node, Notice, Reply, SessionStatus, Size,
+    Activity, BatchProgress, CommandError, Node, Notice, Occurrence, Reply, SessionStatus, Size,
     SummarizerStats, Tool,
 };
 
@@ -28,6 +31,20 @@ impl Session {
             is_error: true,
             attachments: Vec::new(),
         })
+    }
+
+    /// The images and other non-text parts that belong to an answer, from the transcript.
+    #[must_use]
+    pub fn attachments(&self, reply: &Reply) -> Vec<Value> {
+        let results = |occurrence: &Occurrence| {
+            let (call_id, at) = (occurrence.call_id.clone(), occurrence.at);
+            let transcript = self.transcript.iter().filter(|m| m.is_tool_result());
+            transcript.filter(move |m| {
+                m.text_field("toolCallId") == call_id && at.is_none_or(|at| at == m.at_ms())
+            })
+        };
+        let messages = reply.attachments.iter().flat_map(results);
+        messages.flat_map(attachments).cloned().collect()
     }
 
     /// Flushes everything that waits, whatever `pruneOn` says.

@@ -172,7 +172,6 @@ fn words(err: &wasmtime::Error) -> String {
 fn load(instance: &mut Instance, options: &SessionOptions) -> Result<(), OpenError> {
     let info = SessionInfo {
         id: options.id.clone(),
-        summaries_in_transcript: options.summaries_in_transcript,
     };
     let notices = instance
         .call(options.limits, |call| {
