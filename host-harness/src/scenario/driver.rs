@@ -67,7 +67,6 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
             lane: None,
             session: SessionInfo {
                 id: scenario.session_id.clone(),
-                summaries_in_transcript: scenario.summaries_in_transcript,
             },
             config: scenario.config.clone(),
             summarizer: Summarizer::new(scenario.summarizer.clone()),

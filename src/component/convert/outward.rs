@@ -208,7 +208,7 @@ impl From<Status> for control::SessionStatus {
 impl From<StrategyReport> for control::Strategy {
     fn from(strategy: StrategyReport) -> Self {
         Self {
-            name: strategy.name,
+            name: strategy.name.to_owned(),
             count: strategy.count,
             saved: strategy.saved,
         }

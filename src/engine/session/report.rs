@@ -21,7 +21,7 @@ pub struct StrategyReport {
 }
 
 /// The state of the session at a glance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub enabled: bool,
     pub line: String,
