@@ -21,7 +21,7 @@ pub struct Block {
 }
 
 /// Which turns a block stands for, by timestamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
     /// A closed chain: everything between its first message and its final reply.
     Chain { anchor_at_ms: u64, reply_at_ms: u64 },

@@ -28,18 +28,19 @@ mod spans;
 mod triggers;
 mod upkeep;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use answer::{Reply, Tool};
 pub use report::{BatchProgress, BatchState, Node, NodeKind, Status, StrategyReport};
 
 use super::archive::{Archive, Member};
-use super::block::Block;
+use super::block::{Block, Extent};
 use super::config::{CachePolicy, Config};
 use super::entry;
 use super::host::{Host, JobUsage, Notice, Outcome};
 use super::ids::{BlockId, EntryId, JobId, OccurrenceKey};
-use super::message::{Message, Role};
+use super::message::{Message, Role, StopReason};
 use super::plan::{Plan, PlanUpdate};
 use super::protect::Protection;
 use super::stub::quotes_marker;
@@ -168,6 +169,8 @@ struct Blocks {
     candidates: BTreeSet<usize>,
     /// Timestamps of the first messages of chains that the user has taken back.
     undone: BTreeSet<u64>,
+    /// Spans that a block has been made for, or that are not worth one.
+    decided: BTreeSet<Extent>,
 }
 
 /// Which part of the transcript has been sent, and which part due edits may look at.
@@ -175,6 +178,8 @@ struct Blocks {
 struct Epoch {
     /// Edits become due by counting messages before this position only.
     end: Position,
+    /// The same as a timestamp, as the log has it.
+    at_ms: u64,
     /// The transcript's length at the last model call.
     sent: Position,
     last_call_ms: u64,
@@ -317,7 +322,9 @@ impl Session {
         if self.config.enabled {
             self.keep_up(now_ms, host);
             self.commit_if_ready(now_ms, host);
-            self.flush_at_reply(closing_at_ms, now_ms, host);
+            if closing_at_ms.is_some() || self.ends_with_reply() {
+                self.flush_at_reply(closing_at_ms, now_ms, host);
+            }
         }
         self.report_status(host);
         self.activity()
@@ -388,6 +395,14 @@ impl Session {
     pub fn shutdown(&mut self, host: &mut dyn Host) {
         self.write_diagnostics(host);
         self.abandon_flush(host);
+    }
+
+    /// Whether the last message of the assistant is a final reply: it stopped by itself and calls no
+    /// tool.
+    fn ends_with_reply(&self) -> bool {
+        let last = self.transcript.assistants().last();
+        last.and_then(|at| self.transcript.assistant(*at))
+            .is_some_and(|reply| reply.stop == StopReason::Stop && reply.calls.is_empty())
     }
 
     fn begin(&mut self, now_ms: u64) {
@@ -501,8 +516,9 @@ impl Session {
 
     fn note_summary(&mut self, at: Position, details: &entry::SummaryDetails) {
         if let Some(batch) = self.batch_of(details) {
-            self.account.summaries.entry(batch).or_insert(at);
-            if self.account.unseen.remove(&batch).is_some() {
+            self.account.unseen.remove(&batch);
+            if let Entry::Vacant(vacant) = self.account.summaries.entry(batch) {
+                vacant.insert(at);
                 self.settle_summary(batch);
             }
         }

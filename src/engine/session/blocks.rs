@@ -3,7 +3,7 @@
 
 use super::ledger::{Effect, Item, Saved, Strategy, rest};
 use super::settle::plan_position;
-use super::{Position, Session};
+use super::{Blocks, Position, Session};
 use crate::engine::archive::Member;
 use crate::engine::block::{self, Block, Extent, Placement, ProtectedOutput, Run, State};
 use crate::engine::ids::BlockId;
@@ -30,6 +30,16 @@ pub(super) enum Misfit {
     Unarchived,
     /// It would not be shorter than what it stands for.
     NotShorter,
+}
+
+impl Blocks {
+    /// What the blocks of the log stand for.
+    pub(super) fn extents(&self) -> std::collections::BTreeSet<Extent> {
+        let blocks = self.all.values();
+        blocks
+            .flat_map(|block| block.extents.iter().copied())
+            .collect()
+    }
 }
 
 impl Session {
@@ -132,7 +142,12 @@ impl Session {
         }
         dropped.sort_unstable();
         let text = self.block_text(block, &shown)?;
-        let stands: Size = dropped.iter().map(|at| self.rendered(*at)).sum();
+        let messages: Size = dropped
+            .iter()
+            .filter(|at| !self.is_summary(**at))
+            .map(|at| self.rendered(*at))
+            .sum();
+        let stands = messages + self.summaries_of(block.id);
         if Size::of_text(&text).chars >= stands.chars {
             return Err(Misfit::NotShorter);
         }
@@ -144,19 +159,25 @@ impl Session {
         Ok((placement, text))
     }
 
-    /// The size of a message as the model sees it outside of any block.
+    /// The size of the summaries whose place a block takes, wherever they stand.
+    fn summaries_of(&self, id: BlockId) -> Size {
+        self.batches_in(id)
+            .into_iter()
+            .filter_map(|batch| self.archive.batch(batch))
+            .filter(|batch| batch.active)
+            .map(|batch| batch.summary_size)
+            .sum()
+    }
+
+    /// The size of a message as the model sees it outside of any block; summaries are accounted for
+    /// by batch.
     pub(super) fn rendered(&self, at: Position) -> Size {
-        let Some(slot) = self.transcript.slot(at) else {
-            return Size::default();
-        };
-        if matches!(slot.kind, Kind::Summary { .. }) {
-            return if self.plan.get(plan_position(at), Aspect::Presence).is_some() {
-                Size::default()
-            } else {
-                slot.size
-            };
+        match self.transcript.slot(at) {
+            Some(slot) if !self.is_summary(at) => {
+                rest(slot.size, self.ledger.saved_by(Item::Message(at)))
+            }
+            Some(_) | None => Size::default(),
         }
-        rest(slot.size, self.ledger.saved_by(Item::Message(at)))
     }
 
     pub(super) fn span_of(&self, extent: Extent) -> Result<Span, Misfit> {
@@ -351,9 +372,10 @@ impl Session {
         let Some(block) = self.blocks.all.get_mut(&id) else {
             return;
         };
-        let State::Placed(placement) = std::mem::replace(&mut block.state, State::Unplaced) else {
+        let State::Placed(placement) = block.state.clone() else {
             return;
         };
+        block.state = State::Unplaced;
         self.blocks.unplaced.insert(id);
         let aspect = Aspect::Insertion(Inserted::Block(id.0));
         self.plan.set(plan_position(placement.behind), aspect, None);

@@ -36,7 +36,7 @@ impl Session {
         if self.flush.is_some() || !self.may_replace() {
             return false;
         }
-        let batches = self.collect();
+        let batches = self.collect(trigger);
         let flush = Flush {
             number: self.last_flush + 1,
             trigger,
@@ -83,9 +83,18 @@ impl Session {
     }
 
     /// Untried results by batch, oldest first, and whether each batch is to be summarized.
-    fn collect(&self) -> Vec<Batch> {
+    fn collect(&self, trigger: Trigger) -> Vec<Batch> {
         let mut groups: BTreeMap<Position, Vec<Captured>> = BTreeMap::new();
-        for at in &self.account.untried {
+        let before = match trigger {
+            Trigger::Savings => self.ripe_before(),
+            Trigger::Reply
+            | Trigger::Manual
+            | Trigger::Compact
+            | Trigger::Budget
+            | Trigger::Delta
+            | Trigger::Tool => Position::MAX,
+        };
+        for at in self.account.untried.range(..before) {
             if let Some(captured) = self.capture(*at) {
                 let group = self.group_of(captured.site.assistant);
                 groups.entry(group).or_default().push(captured);
@@ -98,6 +107,14 @@ impl Session {
             batches.push(self.batch(index, calls, &mut seen));
         }
         batches
+    }
+
+    /// A flush for the sake of savings leaves alone what the model has not seen yet, and the turns
+    /// that `chainCompression.openChain.keepTurns` keeps.
+    pub(super) fn ripe_before(&self) -> Position {
+        let keep = self.config.chain_compression.open_chain.keep_turns;
+        let kept_from = keep.map_or(Position::MAX, |keep| self.kept_from(keep as usize));
+        kept_from.min(self.epoch.sent)
     }
 
     fn capture(&self, at: Position) -> Option<Captured> {

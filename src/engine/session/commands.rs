@@ -172,7 +172,7 @@ impl Session {
     }
 
     fn log_undo(&mut self, mut undo: entry::Undo, host: &mut dyn Host) -> Result<(), CommandError> {
-        undo.epoch_at = Some(self.epoch_at_ms());
+        undo.epoch_at = Some(self.end_at_ms());
         host.append(entry::UNDO, &entry::write(&undo))
             .map(|_| ())
             .map_err(|err| CommandError::LogFailed(err.to_string()))
@@ -208,7 +208,7 @@ impl Session {
             return Ok(notices);
         }
         let epoch = entry::Epoch {
-            epoch_at: self.epoch_at_ms(),
+            epoch_at: self.end_at_ms(),
             flush: None,
         };
         host.append(entry::EPOCH, &entry::write(&epoch))
@@ -217,6 +217,8 @@ impl Session {
         self.config = config;
         self.is_stale = true;
         self.epoch.end = self.transcript.len();
+        self.epoch.at_ms = epoch.epoch_at;
+        self.blocks.decided = self.blocks.extents();
         self.show_everything();
         self.refresh();
         self.report_status(host);

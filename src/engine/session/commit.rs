@@ -28,6 +28,8 @@ struct Written {
 struct Tally {
     frontier: Option<entry::Frontier>,
     outcome: &'static str,
+    /// Whether it changes what was sent.
+    is_epoch: bool,
 }
 
 impl Session {
@@ -48,7 +50,8 @@ impl Session {
         let written = self.write(&flush, &result, host);
         let outcome = match written {
             Ok(written) => {
-                let named = self.apply_written(&flush, written, now_ms, host);
+                let is_epoch = result.is_epoch;
+                let named = self.apply_written(&flush, written, is_epoch, now_ms, host);
                 self.report_flush(&flush, &result, &named, host);
                 result.outcome
             }
@@ -60,23 +63,22 @@ impl Session {
                 "error"
             }
         };
-        self.budget.compress_asked = false;
         self.write_stats(&flush, host);
         self.write_metrics(&flush, outcome, now_ms, host);
     }
 
     fn drop_worthless_spans(&mut self, flush: &mut Flush) {
-        let kept: Vec<SpanWork> = std::mem::take(&mut flush.spans)
-            .into_iter()
-            .filter(|span| self.is_span_worth_it(flush, span, body_text(&span.body)))
-            .collect();
-        flush.spans = kept;
+        for span in std::mem::take(&mut flush.spans) {
+            self.blocks.decided.extend(span.extents.iter().copied());
+            if self.is_span_worth_it(flush, &span, body_text(&span.body)) {
+                flush.spans.push(span);
+            }
+        }
     }
 
     fn sum_up(&self, flush: &Flush) -> Tally {
         let mut frontier = entry::Frontier {
             flush: Some(flush.number),
-            epoch_at: Some(self.epoch_at_ms()),
             ..entry::Frontier::default()
         };
         let mut skipped: Vec<String> = Vec::new();
@@ -132,12 +134,20 @@ impl Session {
                 None => "empty",
             }
         };
+        // A flush that prunes nothing breaks no prefix: what is due goes on waiting.
+        let is_epoch = is_summarized || !named.is_empty() || !flush.spans.is_empty();
+        frontier.epoch_at = Some(if is_epoch {
+            self.end_at_ms()
+        } else {
+            self.epoch.at_ms
+        });
         frontier.outcome = outcome.to_owned();
         frontier.skipped = Some(skipped);
         let has_tried = frontier.attempted_batch_count > 0;
         Tally {
             frontier: has_tried.then_some(frontier),
             outcome,
+            is_epoch,
         }
     }
 
@@ -197,7 +207,7 @@ impl Session {
             None if written.spans.is_empty() => {}
             None => {
                 let epoch = entry::Epoch {
-                    epoch_at: self.epoch_at_ms(),
+                    epoch_at: self.end_at_ms(),
                     flush: Some(flush.number),
                 };
                 host.append(entry::EPOCH, &entry::write(&epoch))?;
@@ -423,6 +433,7 @@ impl Session {
         &mut self,
         flush: &Flush,
         written: Written,
+        is_epoch: bool,
         now_ms: u64,
         host: &mut dyn Host,
     ) -> Vec<BlockId> {
@@ -460,7 +471,6 @@ impl Session {
                 made.push(span.id);
             }
         }
-        let has_committed = !batches.is_empty() || !aliased.is_empty() || !made.is_empty();
         for batch in batches {
             self.settle_batch(batch);
         }
@@ -471,7 +481,7 @@ impl Session {
             self.place(*id);
             self.renew_quoting(*id);
         }
-        if has_committed || !flush.batches.iter().all(super::flush::Batch::is_failed) {
+        if is_epoch {
             self.advance_epoch();
         }
         self.write_diagnostics(host);
@@ -560,6 +570,7 @@ impl Session {
                 .or_default()
                 .push(block.id);
         }
+        self.blocks.decided.extend(block.extents.iter().copied());
         self.blocks.unplaced.insert(block.id);
         self.blocks.all.insert(block.id, block);
     }

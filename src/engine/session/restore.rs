@@ -288,8 +288,11 @@ impl Session {
     }
 
     fn apply_epoch(&mut self, at_ms: Option<u64>) {
-        self.load.at_ms = at_ms;
-        self.show_everything();
+        if self.load.at_ms != at_ms {
+            self.load.at_ms = at_ms;
+            self.epoch.at_ms = at_ms.unwrap_or(0);
+            self.show_everything();
+        }
     }
 
     fn apply_records(

@@ -262,6 +262,20 @@ impl Session {
             && at < self.epoch.end
     }
 
+    /// Whether the failed calls of a message are in records, as they must be before their arguments
+    /// go.
+    fn failures_are_archived(&self, at: Position) -> bool {
+        let calls = self.transcript.assistant(at).map(|turn| &turn.calls);
+        calls.into_iter().flatten().all(|call| {
+            let failed = call.result.filter(|result| {
+                self.transcript
+                    .result(*result)
+                    .is_some_and(|it| it.is_error)
+            });
+            failed.is_none_or(|result| self.member_at(result).is_some())
+        })
+    }
+
     /// Whether an output of `context_tree_query` has to stand as it is.
     pub(super) fn is_in_grace(&self, at: Position) -> bool {
         let grace = self.config.recovery_grace_turns as usize;
@@ -489,6 +503,7 @@ impl Session {
     /// An epoch: due edits may look at the whole transcript.
     pub(super) fn advance_epoch(&mut self) {
         self.epoch.end = self.transcript.len();
+        self.epoch.at_ms = self.end_at_ms();
         for at in std::mem::take(&mut self.epoch.unshown) {
             if let Some(member) = self.member_at(at) {
                 self.show(member);
@@ -502,6 +517,7 @@ impl Session {
     fn settle_due(&mut self) {
         while let Some(at) = self.epoch.purge_waiting.first().copied()
             && self.is_purge_due(at)
+            && self.failures_are_archived(at)
         {
             self.epoch.purge_waiting.remove(&at);
             self.settle(at);
@@ -536,7 +552,7 @@ impl Session {
             .epoch
             .purge_waiting
             .first()
-            .is_some_and(|at| self.is_purge_due(*at));
+            .is_some_and(|at| self.is_purge_due(*at) && self.failures_are_archived(*at));
         let recovered = self
             .epoch
             .recovered_waiting
@@ -567,7 +583,7 @@ impl Session {
             return false;
         }
         let data = entry::Epoch {
-            epoch_at: self.epoch_at_ms(),
+            epoch_at: self.end_at_ms(),
             flush: None,
         };
         match host.append(entry::EPOCH, &entry::write(&data)) {
@@ -582,7 +598,7 @@ impl Session {
     }
 
     /// The timestamp that stands for an epoch at the present end of the transcript.
-    pub(super) fn epoch_at_ms(&self) -> u64 {
+    pub(super) fn end_at_ms(&self) -> u64 {
         let last = self.transcript.len().checked_sub(1);
         last.and_then(|at| self.transcript.slot(at))
             .map_or(0, |slot| slot.at_ms)

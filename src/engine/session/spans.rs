@@ -163,6 +163,7 @@ impl Session {
         }
         let mut candidates = self.closed_candidates();
         candidates.extend(self.open_candidates(self.transcript.len()));
+        candidates.retain(|candidate| !self.blocks.decided.contains(&candidate.extent));
         candidates.sort_by_key(|candidate| candidate.from);
         candidates
     }
@@ -237,30 +238,43 @@ impl Session {
                 None => return Vec::new(),
             },
         };
+        let kept_from = self.kept_from(keep);
         let closing = self.closing_chain();
-        let mut newer = 0;
         let mut candidates = Vec::new();
         for (index, chain) in self.transcript.chains().iter().enumerate().rev() {
             let is_closed = matches!(chain.end, ChainEnd::Closed(_)) || closing == Some(index);
-            let aged = chain.turns.len().saturating_sub(keep.saturating_sub(newer));
-            newer += chain.turns.len();
-            if is_closed {
-                continue;
-            }
-            let aged = chain.turns.get(..aged).unwrap_or_default();
-            let free: Vec<Position> = aged
+            let aged = chain.turns.partition_point(|turn| *turn < kept_from);
+            let free: Vec<Position> = chain
+                .turns
                 .iter()
+                .take(aged)
                 .rev()
                 .copied()
                 .take_while(|turn| !self.is_covered(*turn))
                 .collect();
-            candidates.extend(self.open_candidate(&free, len));
-            if free.len() < aged.len() && newer >= keep {
-                // What is older has been looked at when it aged.
+            if !is_closed {
+                candidates.extend(self.open_candidate(&free, len));
+            }
+            if aged > 0 && free.is_empty() {
+                // Older turns were looked at when they aged.
                 break;
             }
         }
         candidates
+    }
+
+    /// Where the last `keep` tool-using turns begin.
+    pub(super) fn kept_from(&self, keep: usize) -> Position {
+        let Some(back) = keep.checked_sub(1) else {
+            return self.transcript.len();
+        };
+        let turns = self
+            .transcript
+            .chains()
+            .iter()
+            .rev()
+            .flat_map(|chain| chain.turns.iter().rev());
+        turns.copied().nth(back).unwrap_or(0)
     }
 
     /// `free` are turns in falling order.
@@ -673,9 +687,14 @@ impl Session {
         if span.from == span.to {
             return true;
         }
+        let is_inside = |batch: &&super::flush::Batch| {
+            let inside = |call: &super::flush::Captured| (span.from..span.to).contains(&call.at);
+            batch.calls.iter().all(inside)
+        };
         let fresh: u64 = flush
             .batches
             .iter()
+            .filter(is_inside)
             .filter_map(|batch| match &batch.fate {
                 Fate::Summarized { content } => Some(utf16_len(content)),
                 Fate::Skipped(_) | Fate::Asked { .. } => None,

@@ -29,7 +29,7 @@ impl Session {
             // A turn without figures, as after a compaction, must not look like an empty context.
             self.budget.previous = fraction;
         }
-        if self.budget.compress_asked {
+        if std::mem::take(&mut self.budget.compress_asked) {
             return Some(Trigger::Tool);
         }
         if let (Some(now), Some(limit)) = (fraction, self.config.auto_budget_threshold)
@@ -59,7 +59,7 @@ impl Session {
         let stub = utf16_len(&stub::stub(crate::engine::ids::Ref(1)));
         let mut raw = 0;
         let mut stubs = 0;
-        for at in &self.account.untried {
+        for at in self.account.untried.range(..self.ripe_before()) {
             let chars = self
                 .transcript
                 .result(*at)
