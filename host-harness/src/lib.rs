@@ -27,6 +27,7 @@ mod memory_host;
 mod message;
 pub mod price;
 mod render;
+pub mod replay;
 pub mod scenario;
 mod session;
 pub mod summarizer;

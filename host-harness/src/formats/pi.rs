@@ -71,16 +71,31 @@ pub(super) fn read(lines: &Lines, name: &str) -> Result<Recording> {
     let ids = unique_ids(&entries);
     let path = active_branch(&entries, &mut recording.notes);
     let mut before = 0;
+    // Ids of entries that are no steps: a compaction may name one of them for the step behind it.
+    let mut aside = Vec::new();
+    let mut step_of = BTreeMap::new();
     for index in path {
         let entry = &entries[index];
         let at_ms = epoch_ms(entry.value.get("timestamp")).unwrap_or(before);
         match event(entry.value, at_ms, &by_place) {
-            Ok((at_ms, event)) => {
+            Ok((at_ms, mut event)) => {
                 before = at_ms;
                 let id = ids[index].clone();
+                step_of.extend(aside.drain(..).map(|other| (other, id.clone())));
+                if let Event::Compaction {
+                    first_kept: Some(kept),
+                    ..
+                } = &mut event
+                    && let Some(step) = step_of.get(kept)
+                {
+                    kept.clone_from(step);
+                }
                 recording.steps.push(Step { id, at_ms, event });
             }
-            Err(kind) => recording.put_aside(&kind),
+            Err(kind) => {
+                aside.push(ids[index].clone());
+                recording.put_aside(&kind);
+            }
         }
     }
     Ok(recording)
