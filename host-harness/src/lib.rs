@@ -15,6 +15,7 @@
 pub mod artifact;
 mod bindings;
 mod cache;
+pub mod cli;
 mod component;
 mod decant;
 mod environment;
@@ -28,6 +29,7 @@ mod message;
 pub mod price;
 mod render;
 pub mod replay;
+pub mod report;
 pub mod scenario;
 mod session;
 pub mod summarizer;

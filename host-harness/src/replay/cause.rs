@@ -87,7 +87,10 @@ fn result_cause(old: &Message, new: &Message) -> Cause {
 
 fn answer_cause(old: &Message, new: &Message) -> Cause {
     let blocks = |message: &Message, kind: &str| -> Vec<Value> {
-        let of_kind = message.blocks().iter().filter(|block| block["type"] == kind);
+        let of_kind = message
+            .blocks()
+            .iter()
+            .filter(|block| block["type"] == kind);
         of_kind.cloned().collect()
     };
     if old.at_ms() != new.at_ms() {
@@ -121,17 +124,40 @@ mod tests {
         };
         let call = |value: &str| json!({"type": "toolCall", "id": "c", "name": "ls", "arguments": {"a": value}});
         let thinking = json!({"type": "thinking", "thinking": "hm"});
-        let block = Message::user("<compressed-chain id=\"b1\" tools=\"\">\n</compressed-chain>", 1);
+        let block = Message::user(
+            "<compressed-chain id=\"b1\" tools=\"\">\n</compressed-chain>",
+            1,
+        );
         let rows = [
             (result("long"), Some(result(stub)), Cause::Flush),
             (result(stub), Some(result("long")), Cause::Restored),
-            (result("long"), Some(result("[Spilled: ls (9 bytes). Head preview:")), Cause::Spill),
-            (result("x"), Some(result("[Recovered output put away again. Originals: `t1`]")), Cause::Recovery),
-            (answer(json!([thinking, call("x")])), Some(answer(json!([call("x")]))), Cause::Thinking),
-            (answer(json!([call("x")])), Some(answer(json!([call("y")]))), Cause::Purge),
+            (
+                result("long"),
+                Some(result("[Spilled: ls (9 bytes). Head preview:")),
+                Cause::Spill,
+            ),
+            (
+                result("x"),
+                Some(result("[Recovered output put away again. Originals: `t1`]")),
+                Cause::Recovery,
+            ),
+            (
+                answer(json!([thinking, call("x")])),
+                Some(answer(json!([call("x")]))),
+                Cause::Thinking,
+            ),
+            (
+                answer(json!([call("x")])),
+                Some(answer(json!([call("y")]))),
+                Cause::Purge,
+            ),
             (answer(json!([])), Some(block), Cause::Chain),
             (result("x"), Some(Message::user("hi", 2)), Cause::Pairing),
-            (Message::user("hi", 2), Some(Message::user("ho", 2)), Cause::Other),
+            (
+                Message::user("hi", 2),
+                Some(Message::user("ho", 2)),
+                Cause::Other,
+            ),
             (result("x"), None, Cause::Pairing),
         ];
         for (old, new, expected) in rows {

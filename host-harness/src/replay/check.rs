@@ -148,7 +148,8 @@ impl Checker {
         let Some(answer_ms) = self.open.get_mut(&occurrence.call_id).and_then(Vec::pop) else {
             return;
         };
-        self.answered.insert((answer_ms, occurrence.call_id.clone()));
+        self.answered
+            .insert((answer_ms, occurrence.call_id.clone()));
         self.fresh.push(occurrence.clone());
         self.originals.insert(occurrence, message.clone());
     }
@@ -191,12 +192,20 @@ impl Checker {
         }
         let epochs = host.lock().unwrap_or_else(PoisonError::into_inner).epochs;
         let is_epoch = epochs > self.epochs;
-        let idle_ms = self.last_call_ms.map(|last| moment.now_ms.saturating_sub(last));
+        let idle_ms = self
+            .last_call_ms
+            .map(|last| moment.now_ms.saturating_sub(last));
         self.is_cold |= idle_ms.is_none_or(|idle| idle >= self.idle_cold_ms);
         let may_break = is_epoch || self.is_cold || moment.host_changed || !self.is_stable;
         self.checks += 4;
-        if let Some(broke) = moment.broke.filter(|_| !may_break && !self.is_late_result(moment)) {
-            let what = format!("what was sent has changed ({}), outside of an epoch", broke.cause.name());
+        if let Some(broke) = moment
+            .broke
+            .filter(|_| !may_break && !self.is_late_result(moment))
+        {
+            let what = format!(
+                "what was sent has changed ({}), outside of an epoch",
+                broke.cause.name()
+            );
             return Err(violated("stable prefix", Some(broke.at), what));
         }
         if moment.pruned_text > moment.unpruned_text {
@@ -228,7 +237,9 @@ impl Checker {
     /// Reads back what has disappeared from the context with this call.
     fn newly_gone(&mut self, moment: &Moment<'_>, session: &mut Session) -> Result<(), String> {
         let results = |messages: &[Message]| -> BTreeSet<Occurrence> {
-            let results = messages.iter().filter(|message| message.role() == "toolResult");
+            let results = messages
+                .iter()
+                .filter(|message| message.role() == "toolResult");
             let verbatim = results.filter(|message| self.is_verbatim(message));
             verbatim.map(Occurrence::of).collect()
         };
@@ -295,7 +306,10 @@ impl Checker {
     }
 
     fn load_with(&self, host: &Shared, transcript: Vec<Message>) -> Result<Session, String> {
-        let host = host.lock().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let host = host
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .snapshot();
         let session = self.decant.open(self.options.clone(), host);
         let mut session = session.map_err(|err| format!("it cannot be opened: {err}"))?;
         session.replace_all(transcript);
@@ -315,10 +329,18 @@ impl Checker {
         let words = |what| (None, what);
         let mut reloaded = self.load(host, live).map_err(words)?;
         let again = reloaded.context(now_ms).messages;
-        same(context, again, "a session loaded from the log renders another context")?;
+        same(
+            context,
+            again,
+            "a session loaded from the log renders another context",
+        )?;
         let mut applied = self.load_with(host, context.to_vec()).map_err(words)?;
         let again = applied.context(now_ms).messages;
-        same(context, again, "the context, taken as a transcript, is edited again")
+        same(
+            context,
+            again,
+            "the context, taken as a transcript, is edited again",
+        )
     }
 }
 
@@ -332,14 +354,21 @@ fn same(one: &[Message], other: &[Message], what: &str) -> Result<(), (Option<us
         Some(message) => short(&message.as_json().to_string()),
         None => "(nothing)".to_string(),
     };
-    let what = format!("{what}: {} instead of {}", show(other.get(at)), show(one.get(at)));
+    let what = format!(
+        "{what}: {} instead of {}",
+        show(other.get(at)),
+        show(one.get(at))
+    );
     Err((Some(at), what))
 }
 
 /// Whether a model sees the same.
 fn is_same(one: &Message, other: &Message) -> bool {
     let keys = ["role", "toolCallId", "content"];
-    one == other || keys.iter().all(|key| one.as_json().get(*key) == other.as_json().get(*key))
+    one == other
+        || keys
+            .iter()
+            .all(|key| one.as_json().get(*key) == other.as_json().get(*key))
 }
 
 /// A text, cut for a message to the user.

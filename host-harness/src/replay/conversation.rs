@@ -127,6 +127,9 @@ pub(super) fn is_sent(message: &Message) -> bool {
 
 /// The ids of the calls in an assistant message.
 pub(super) fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
-    let calls = message.blocks().iter().filter(|block| block["type"] == "toolCall");
+    let calls = message
+        .blocks()
+        .iter()
+        .filter(|block| block["type"] == "toolCall");
     calls.filter_map(|block| block["id"].as_str())
 }

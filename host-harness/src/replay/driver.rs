@@ -18,7 +18,9 @@ use super::{Break, Call, Cause, Options, Replayed, Watcher};
 use crate::formats::{self, Event, Format, Recording};
 use crate::price::utf16_len;
 use crate::summarizer::Task;
-use crate::{Activity, Answer, Decant, JobKind, JobUsage, Level, Message, Outcome, Session, Usage, tokens};
+use crate::{
+    Activity, Answer, Decant, JobKind, JobUsage, Level, Message, Outcome, Session, Usage, tokens,
+};
 
 /// What a model's name in the recording is called, to notice that it changes.
 type ModelName = String;
@@ -105,9 +107,16 @@ impl<'a> Driver<'a> {
     /// When a file cannot be written.
     pub(super) fn run(mut self, watcher: &mut dyn Watcher) -> Result<Replayed> {
         let steps = &self.recording.steps;
-        self.now_ms = steps[..self.start].iter().map(|s| s.at_ms).max().unwrap_or(0);
+        self.now_ms = steps[..self.start]
+            .iter()
+            .map(|s| s.at_ms)
+            .max()
+            .unwrap_or(0);
         self.repeat_hooks();
-        let end = self.options.stop_after.map_or(steps.len(), |n| (self.start + n).min(steps.len()));
+        let end = self
+            .options
+            .stop_after
+            .map_or(steps.len(), |n| (self.start + n).min(steps.len()));
         for number in self.start..end {
             self.step(number, watcher)?;
             watcher.stepped();
@@ -159,7 +168,10 @@ impl<'a> Driver<'a> {
         if message.role() == "assistant" {
             if self.recording.format != Format::Pi {
                 let model = message.as_json()["model"].as_str();
-                model.map(str::to_string).into_iter().for_each(|model| self.model_is(model));
+                model
+                    .map(str::to_string)
+                    .into_iter()
+                    .for_each(|model| self.model_is(model));
             }
             self.model_call(number, &message, watcher)?;
             if is_final_reply(&message) {
@@ -240,7 +252,10 @@ impl<'a> Driver<'a> {
         let first = self.session.transcript().len() - ids.len();
         for (id, at) in ids.into_iter().zip(first..) {
             let message = self.session.transcript()[at].clone();
-            debug_assert!(is_pruners(&message), "only appended messages are unaccounted for");
+            debug_assert!(
+                is_pruners(&message),
+                "only appended messages are unaccounted for"
+            );
             self.sizes.record(&message);
             self.conversation.push_pruners(Line { id, message });
         }
@@ -304,8 +319,7 @@ impl<'a> Driver<'a> {
                 unpruned_text: unpruned.all.text,
                 live: &self.conversation.live,
             };
-            self.replayed.violation =
-                checker.call(&moment, &mut self.session, &self.host).err();
+            self.replayed.violation = checker.call(&moment, &mut self.session, &self.host).err();
         }
         self.host_changed = false;
         (unpruned, pruned, broke)
@@ -384,12 +398,13 @@ fn begin_log(
             Ok((host.with_blob_folders([folder]), recording.steps.len()))
         }
         (Some(log), resume) if !resume || !log.exists() => {
-            let file = LogFile::create(log, &recording.session_id, first_ms).with_context(|| {
-                format!(
-                    "{}: cannot begin a log; --resume goes on with one that is there",
-                    log.display()
-                )
-            })?;
+            let file =
+                LogFile::create(log, &recording.session_id, first_ms).with_context(|| {
+                    format!(
+                        "{}: cannot begin a log; --resume goes on with one that is there",
+                        log.display()
+                    )
+                })?;
             Ok((host.with_file(file), 0))
         }
         (Some(log), _) => {
@@ -411,7 +426,8 @@ fn take_over(
     conversation: &mut Conversation,
     host: &mut ReplayHost,
 ) -> Result<usize> {
-    let is_pruners = |event: &Event| matches!(event, Event::PrunerEntry { .. } | Event::PrunerMessage(_));
+    let is_pruners =
+        |event: &Event| matches!(event, Event::PrunerEntry { .. } | Event::PrunerMessage(_));
     let mut next = 0;
     for step in &stored.steps {
         if is_pruners(&step.event) {
@@ -419,7 +435,11 @@ fn take_over(
             continue;
         }
         // Steps that are not logged lie between those that are.
-        while recording.steps.get(next).is_some_and(|own| own.id != step.id) {
+        while recording
+            .steps
+            .get(next)
+            .is_some_and(|own| own.id != step.id)
+        {
             next += 1;
         }
         let Some(own) = recording.steps.get(next) else {
@@ -452,7 +472,11 @@ fn billed_prompt(answer: &Message) -> Option<u64> {
 impl Replayed {
     fn new(path: &Path, recording: &Recording) -> Self {
         Self {
-            name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
             format: recording.format.name(),
             notes: recording.notes.clone(),
             calls: Vec::new(),

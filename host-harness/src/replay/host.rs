@@ -112,7 +112,10 @@ impl ReplayHost {
         };
         self.epochs += u64::from(EPOCH_KINDS.contains(&entry.kind.as_str()));
         if entry.kind == METRICS_KIND {
-            let outcome = parsed(&entry.data)["outcome"].as_str().unwrap_or("?").to_string();
+            let outcome = parsed(&entry.data)["outcome"]
+                .as_str()
+                .unwrap_or("?")
+                .to_string();
             *self.flushes.entry(outcome).or_default() += 1;
         }
         self.adopt(entry);
@@ -201,7 +204,10 @@ impl Environment for ReplayHost {
         if let Some(text) = self.blobs.get(name) {
             return Ok(text.clone());
         }
-        let paths = self.blob_folders.iter().map(|folder| self.blob_path(folder, name));
+        let paths = self
+            .blob_folders
+            .iter()
+            .map(|folder| self.blob_path(folder, name));
         let mut texts = paths.filter_map(|path| std::fs::read_to_string(path).ok());
         texts.next().ok_or(HostError::NotFound)
     }

@@ -88,7 +88,9 @@ fn text_chars(message: &Message) -> u64 {
     let outside = ["summary", "command", "output"].map(|key| of(json.get(key)));
     let block_chars = |block: &Value| {
         let texts = ["text", "thinking", "thinkingSignature"].map(|key| of(block.get(key)));
-        let arguments = block.get("arguments").map_or(0, |a| utf16_len(&a.to_string()));
+        let arguments = block
+            .get("arguments")
+            .map_or(0, |a| utf16_len(&a.to_string()));
         texts.iter().sum::<u64>() + arguments
     };
     let blocks: u64 = message.blocks().iter().map(block_chars).sum();
@@ -171,12 +173,21 @@ mod tests {
         let text = |n: usize| Message::user(&"word ".repeat(n), 1);
         let first = [text(1), text(2)];
         let (side, _) = ledger.update(0, first.iter(), &mut sizes);
-        assert_eq!((side.all.messages, side.shared.messages, side.lost_messages), (2, 0, 0));
+        assert_eq!(
+            (side.all.messages, side.shared.messages, side.lost_messages),
+            (2, 0, 0)
+        );
         let (side, change) = ledger.update(2, [text(3)].iter(), &mut sizes);
-        assert_eq!((side.all.messages, side.shared.messages, side.lost_messages), (3, 2, 0));
+        assert_eq!(
+            (side.all.messages, side.shared.messages, side.lost_messages),
+            (3, 2, 0)
+        );
         assert!(change.old_tail.is_empty());
         let (side, change) = ledger.update(1, [text(4)].iter(), &mut sizes);
-        assert_eq!((side.all.messages, side.shared.messages, side.lost_messages), (2, 1, 2));
+        assert_eq!(
+            (side.all.messages, side.shared.messages, side.lost_messages),
+            (2, 1, 2)
+        );
         assert_eq!((change.at, change.old_tail.len()), (1, 2));
         assert_eq!(side.all.text, 5 + 20);
     }

@@ -24,7 +24,10 @@ impl LogFile {
     ///
     /// When there is such a file already, or it cannot be written.
     pub(super) fn create(path: &Path, session_id: &str, at_ms: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .open(path)?;
         let mut log = Self {
             path: path.to_path_buf(),
             file,
@@ -47,7 +50,10 @@ impl LogFile {
     /// When the file cannot be read or written.
     pub(super) fn go_on(path: &Path, leaf: Option<String>) -> io::Result<Self> {
         let bytes = std::fs::read(path)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let whole = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         let file = OpenOptions::new().append(true).open(path)?;
         file.set_len(whole as u64)?;
         Ok(Self {

@@ -128,8 +128,11 @@ impl Replayed {
     #[must_use]
     pub fn to_json(&self, rates: &Rates) -> Value {
         let (unpruned, pruned) = (|call: &Call| call.unpruned, |call: &Call| call.pruned);
-        let breaks: BTreeMap<&str, u64> =
-            self.breaks().into_iter().map(|(cause, n)| (cause.name(), n)).collect();
+        let breaks: BTreeMap<&str, u64> = self
+            .breaks()
+            .into_iter()
+            .map(|(cause, n)| (cause.name(), n))
+            .collect();
         let totals = |tokens: Totals, chars: Totals| {
             json!({
                 "tokens": totals_json(&tokens, rates),

@@ -27,7 +27,10 @@ impl Stored {
     /// When the file is no session, or the settings are bad.
     pub fn open(decant: &Decant, path: &Path, config: &Map<String, Value>) -> Result<Self> {
         let recording = formats::read(path)?;
-        let folders = [blob_folder(path), pi_blob_folder(path, &recording.session_id)];
+        let folders = [
+            blob_folder(path),
+            pi_blob_folder(path, &recording.session_id),
+        ];
         let mut host = ReplayHost::default().with_blob_folders(folders);
         let mut conversation = Conversation::default();
         for (number, step) in recording.steps.iter().enumerate() {

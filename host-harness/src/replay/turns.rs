@@ -31,11 +31,7 @@ pub(super) fn turn_ends(recording: &Recording, messages: &[Option<Message>]) -> 
     ends
 }
 
-fn close(
-    ends: &mut [Option<usize>],
-    open: Option<(usize, usize)>,
-    messages: &[Option<Message>],
-) {
+fn close(ends: &mut [Option<usize>], open: Option<(usize, usize)>, messages: &[Option<Message>]) {
     if let Some((answer, end)) = open
         && (end > answer || messages[answer].as_ref().is_some_and(is_sent))
     {
@@ -53,7 +49,11 @@ pub(super) fn messages(recording: &Recording) -> Vec<Option<Message>> {
         | Event::PrunerEntry { .. }
         | Event::PrunerMessage(_) => None,
     };
-    recording.steps.iter().map(|step| message(&step.event)).collect()
+    recording
+        .steps
+        .iter()
+        .map(|step| message(&step.event))
+        .collect()
 }
 
 /// Whether an answer is a final reply: it stopped by itself and calls no tool.

@@ -45,11 +45,15 @@ pub(super) fn read_back(
         return Ok(());
     }
     let found = pages(session, &occurrence.name(), &text, now_ms);
-    if found.as_deref().is_ok_and(|found| digest(found) == digest(&text)) {
+    if found
+        .as_deref()
+        .is_ok_and(|found| digest(found) == digest(&text))
+    {
         return Ok(());
     }
     let is_protected = |message: &Message| {
-        message.role() == "user" && message.text().contains("<protected-output")
+        message.role() == "user"
+            && message.text().contains("<protected-output")
             && message.text().contains(&text)
     };
     if context.iter().any(is_protected) {
@@ -71,12 +75,7 @@ fn digest(text: &str) -> String {
 }
 
 /// The text that the pages make, or the answer that is no page.
-fn pages(
-    session: &mut Session,
-    name: &str,
-    expected: &str,
-    now_ms: u64,
-) -> Result<String, String> {
+fn pages(session: &mut Session, name: &str, expected: &str, now_ms: u64) -> Result<String, String> {
     let mut text = String::new();
     let mut offset = Some(0);
     while let Some(from) = offset {
@@ -116,7 +115,11 @@ fn without_note(page: &str) -> (&str, Option<u64>) {
         return (page, None);
     };
     let next = page[at..].rsplit_once("the same call with offset ");
-    let digits = next.map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+    let digits = next.map(|(_, rest)| {
+        rest.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+    });
     (&page[..at], digits.and_then(|digits| digits.parse().ok()))
 }
 
@@ -136,8 +139,12 @@ mod tests {
         for (answer, text) in rows {
             assert_eq!(body(&answer), text, "{answer}");
         }
-        let note = "[context_tree_query: lines 1-2 of 9. More: the same call with offset 2, or a pattern]";
-        assert_eq!(without_note(&format!("a\nb\n\n\n{note}")), ("a\nb\n", Some(2)));
+        let note =
+            "[context_tree_query: lines 1-2 of 9. More: the same call with offset 2, or a pattern]";
+        assert_eq!(
+            without_note(&format!("a\nb\n\n\n{note}")),
+            ("a\nb\n", Some(2))
+        );
         let note = "[context_tree_query: lines 3-9 of 9. This is the end]";
         assert_eq!(without_note(&format!("c\n\n{note}")), ("c", None));
         assert_eq!(without_note("c"), ("c", None));

@@ -17,7 +17,10 @@ pub(super) fn check(
     answered: &BTreeSet<(u64, String)>,
 ) -> Result<(), (usize, String)> {
     let is_answer = |message: &Message| message.role() == "assistant" && is_sent(message);
-    let start = context[..from.min(context.len())].iter().rposition(is_answer).unwrap_or(0);
+    let start = context[..from.min(context.len())]
+        .iter()
+        .rposition(is_answer)
+        .unwrap_or(0);
     let mut open: Vec<&str> = Vec::new();
     let mut answer = start;
     for (index, message) in context.iter().enumerate().skip(start) {
