@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use decant_host::{
-    Answer, CommandError, Decant, Level, Limits, LogEntry, MemoryHost, Message, OpenError, Outcome,
-    Session, SessionError, SessionOptions,
+    Activity, Answer, CommandError, Decant, FileHost, Level, Limits, LogEntry, MemoryHost, Message,
+    OpenError, Outcome, Session, SessionError, SessionOptions,
 };
 use serde_json::json;
 
-const CONFIG: &str = r#"{ "enabled": true, "pruneOn": "every-turn", "minBatchChars": 0 }"#;
+const CONFIG: &str = r#"{ "enabled": true }"#;
 
 /// More than any summary of it.
 fn output(n: u64) -> String {
@@ -32,6 +32,11 @@ fn push_turn(session: &mut Session, n: u64) {
     session.push(Message::tool_result(&id, "bash", &output(n), 10 * n + 2));
 }
 
+fn flush(session: &mut Session, now_ms: u64) -> Activity {
+    session.turn_end(None, now_ms);
+    session.flush(now_ms).expect("there is something to flush")
+}
+
 /// Answers all jobs that wait.
 fn answer_jobs(session: &mut Session, host: &Shared, now_ms: u64) -> usize {
     let mut answered = 0;
@@ -40,14 +45,17 @@ fn answer_jobs(session: &mut Session, host: &Shared, now_ms: u64) -> usize {
         let Some((job, _)) = job else {
             return answered;
         };
-        let outcome = Outcome::Answered(Answer {
-            text: format!("- summary {job}"),
-            truncated: false,
-            usage: None,
-        });
-        session.summary_ready(job, &outcome, now_ms);
+        session.summary_ready(job, &summary(job), now_ms);
         answered += 1;
     }
+}
+
+fn summary(job: u64) -> Outcome {
+    Outcome::Answered(Answer {
+        text: format!("- summary {job}"),
+        truncated: false,
+        usage: None,
+    })
 }
 
 /// A session in which turns 1 to `n` are done and flushed.
@@ -56,7 +64,7 @@ fn flushed(n: u64, host: &Shared) -> Session {
     session.push(Message::user("do it", 1));
     for turn in 1..=n {
         push_turn(&mut session, turn);
-        session.turn_end(None, 10 * turn + 3);
+        flush(&mut session, 10 * turn + 3);
         answer_jobs(&mut session, host, 10 * turn + 4);
     }
     session
@@ -117,6 +125,42 @@ fn a_flush_goes_to_the_log_and_a_restart_loads_it() {
 }
 
 #[test]
+fn a_session_on_disk_is_loaded_by_the_next_process() {
+    let folder = std::env::temp_dir().join(format!("decant-embedding-{}", std::process::id()));
+    let log = folder.join("s1.jsonl");
+    let open = || {
+        let host = FileHost::open(&log).expect("a readable log");
+        let host = Arc::new(Mutex::new(host));
+        let decant = Decant::new().expect("the component loads");
+        let options = SessionOptions::new("s1", CONFIG);
+        let session = decant.open(options, host.clone());
+        (session.expect("the session opens"), host)
+    };
+    let (mut session, host) = open();
+    session.push(Message::user("do it", 1));
+    push_turn(&mut session, 1);
+    flush(&mut session, 13);
+    let (job, _) = host
+        .lock()
+        .expect("not poisoned")
+        .jobs
+        .take()
+        .expect("a job");
+    session.summary_ready(job, &summary(job), 14);
+    let before = texts(&mut session, 100);
+    let transcript = session.transcript().to_vec();
+    drop((session, host));
+
+    let (mut session, _host) = open();
+    session.replace_all(transcript);
+    assert_eq!(texts(&mut session, 101), before);
+    assert_ne!(before, short(session.transcript()), "the output was pruned");
+    let reply = session.answer("context_tree_query", r#"{"toolCallIds":["t1"]}"#, 102);
+    assert!(reply.text.contains(output(1).trim_end()), "{}", reply.text);
+    std::fs::remove_dir_all(&folder).expect("removable");
+}
+
+#[test]
 fn only_what_follows_the_first_change_is_rendered_anew() {
     let host = Shared::default();
     let mut session = open(CONFIG, &host);
@@ -125,7 +169,7 @@ fn only_what_follows_the_first_change_is_rendered_anew() {
     push_turn(&mut session, 1);
     assert_eq!(session.context(15).stable_prefix, 1);
     assert_eq!(session.context(16).stable_prefix, 3);
-    session.turn_end(None, 17);
+    flush(&mut session, 17);
     answer_jobs(&mut session, &host, 18);
     let context = session.context(19);
     assert_eq!(context.stable_prefix, 2, "the result has become a stub");
@@ -183,7 +227,7 @@ fn jobs_of_a_lost_instance_are_cancelled() {
     let mut session = open(CONFIG, &host);
     session.push(Message::user("do it", 1));
     push_turn(&mut session, 1);
-    let activity = session.turn_end(None, 13);
+    let activity = flush(&mut session, 13);
     assert_eq!(activity.running_jobs, 1);
     assert!(activity.blocking);
 
@@ -224,7 +268,7 @@ fn two_sessions_do_not_see_each_other() {
     for turn in 1..=3 {
         for (session, host) in sessions.iter_mut().zip(&hosts) {
             push_turn(session, turn);
-            session.turn_end(None, 10 * turn + 3);
+            flush(session, 10 * turn + 3);
             answer_jobs(session, host, 10 * turn + 4);
         }
     }
@@ -244,7 +288,7 @@ fn a_log_that_cannot_be_written_leaves_the_context_as_it_was() {
 
     host.lock().expect("not poisoned").log_fails = false;
     push_turn(&mut session, 2);
-    session.turn_end(None, 101);
+    flush(&mut session, 101);
     assert!(answer_jobs(&mut session, &host, 102) > 0);
     assert_ne!(texts(&mut session, 103), short(session.transcript()));
 }
@@ -260,7 +304,7 @@ fn summaries_become_messages_where_the_log_is_the_transcript() {
         .expect("the session opens");
     session.push(Message::user("do it", 1));
     push_turn(&mut session, 1);
-    session.turn_end(None, 13);
+    flush(&mut session, 13);
     answer_jobs(&mut session, &host, 14);
     let last = session.transcript().last().expect("there are messages");
     assert_eq!(last.role(), "custom");
