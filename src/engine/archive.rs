@@ -226,6 +226,17 @@ impl Archive {
         Ref(self.last_name)
     }
 
+    /// The last name that was given out; `t0` if none was.
+    #[must_use]
+    pub fn last_name(&self) -> Ref {
+        Ref(self.last_name)
+    }
+
+    /// Takes back the names given out after `last`, none of which has been written anywhere.
+    pub fn take_back(&mut self, last: Ref) {
+        self.last_name = self.last_name.min(last.0);
+    }
+
     /// The names that will be given out next, in order; none is given out by looking.
     pub fn upcoming_names(&self) -> impl Iterator<Item = Ref> + use<> {
         (self.last_name + 1..).map(Ref)

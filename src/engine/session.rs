@@ -347,6 +347,7 @@ impl Session {
             CachePolicy::Stable => self.is_cold(now_ms) && self.log_cold_epoch(host),
         };
         if due && self.config.enabled {
+            self.archive_due(now_ms, host);
             self.advance_epoch();
         }
         self.place_unseen_summaries(host);

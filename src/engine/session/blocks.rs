@@ -32,6 +32,12 @@ pub(super) enum Misfit {
     NotShorter,
 }
 
+/// A block's message, with the blocks that it quotes in place of their names and without.
+struct BlockText {
+    expanded: String,
+    plain: String,
+}
+
 impl Blocks {
     /// What the blocks of the log stand for.
     pub(super) fn extents(&self) -> std::collections::BTreeSet<Extent> {
@@ -141,14 +147,19 @@ impl Session {
             self.sort_span(block, *span, &mut dropped, &mut shown)?;
         }
         dropped.sort_unstable();
-        let text = self.block_text(block, &shown)?;
+        let mut text = self.block_text(block, &shown)?;
         let messages: Size = dropped
             .iter()
             .filter(|at| !self.is_summary(**at))
             .map(|at| self.rendered(*at))
             .sum();
         let stands = messages + self.summaries_of(block.id);
-        if Size::of_text(&text).chars >= stands.chars {
+        let is_shorter = |text: &str| Size::of_text(text).chars < stands.chars;
+        if !is_shorter(&text.expanded) {
+            // A quoted block must not cost this one its place: its name stays as it is.
+            text.expanded = text.plain;
+        }
+        if !is_shorter(&text.expanded) {
             return Err(Misfit::NotShorter);
         }
         let placement = Placement {
@@ -156,7 +167,7 @@ impl Session {
             runs: Run::join(&dropped),
             replies: spans.iter().filter_map(|span| span.reply).collect(),
         };
-        Ok((placement, text))
+        Ok((placement, text.expanded))
     }
 
     /// The size of the summaries whose place a block takes, wherever they stand.
@@ -278,7 +289,7 @@ impl Session {
         Ok(self.member_at(at).is_some())
     }
 
-    fn block_text(&self, block: &Block, shown: &[Position]) -> Result<String, Misfit> {
+    fn block_text(&self, block: &Block, shown: &[Position]) -> Result<BlockText, Misfit> {
         let mut protected = Vec::new();
         for at in shown {
             let result = self.transcript.result(*at).ok_or(Misfit::Unarchived)?;
@@ -292,7 +303,11 @@ impl Session {
             Some(other.body.clone())
         };
         let body = block::expand(block.id, &block.body, &body_of);
-        Ok(block::write(block.id, &block.refs, &body, &protected))
+        let write = |body: &str| block::write(block.id, &block.refs, body, &protected);
+        Ok(BlockText {
+            expanded: write(&body),
+            plain: write(&block.body),
+        })
     }
 
     fn enter(&mut self, id: BlockId, (placement, text): (Placement, String)) {

@@ -46,6 +46,7 @@ impl Session {
             spans: Vec::new(),
             stage: Stage::Summarizing,
             requests: 0,
+            last_name: self.archive.last_name(),
         };
         self.flush = Some(flush);
         if !self.has_work() {
@@ -168,6 +169,7 @@ impl Session {
         let mut batch = Batch {
             calls,
             duplicates,
+            summary_chars: 0,
             fate: Fate::Skipped(Skip::Deduped),
         };
         batch.fate = self.fate_of(&batch);
@@ -225,7 +227,7 @@ impl Session {
             .map(|(n, _)| Ref(last + n))
             .collect();
         let footer = utf16_len(&summary::content("", &names));
-        stubs_save(batch, &names).saturating_sub(footer)
+        stubs_save(batch, names).saturating_sub(footer)
     }
 
     fn prompt_for(&self, batch: &Batch) -> String {
@@ -305,7 +307,8 @@ impl Session {
                 .collect();
             let text = summary::label_refs(&answer, &labels);
             let content = summary::content(&text, &names);
-            if stubs_save(batch, &names) <= utf16_len(&content) {
+            batch.summary_chars = utf16_len(&content);
+            if stubs_save(batch, names.iter().copied()) <= batch.summary_chars {
                 batch.fate = Fate::Skipped(Skip::Oversized);
                 continue;
             }
@@ -321,11 +324,11 @@ impl Session {
 }
 
 /// What the stubs of a batch save, without its summary.
-fn stubs_save(batch: &Batch, names: &[Ref]) -> u64 {
+pub(super) fn stubs_save(batch: &Batch, names: impl IntoIterator<Item = Ref>) -> u64 {
     batch
         .calls
         .iter()
         .zip(names)
-        .map(|(call, name)| call.chars.saturating_sub(utf16_len(&stub::stub(*name))))
+        .map(|(call, name)| call.chars.saturating_sub(utf16_len(&stub::stub(name))))
         .sum()
 }

@@ -14,7 +14,7 @@ use crate::engine::delimiter::disarm;
 use crate::engine::entry;
 use crate::engine::host::{Cost, Host, HostError, Notice};
 use crate::engine::ids::{BlockId, EntryId};
-use crate::engine::size::{Size, utf16_len};
+use crate::engine::size::Size;
 
 /// What has been written of a flush, in the order of its batches, duplicates and spans.
 #[derive(Default)]
@@ -22,6 +22,8 @@ struct Written {
     batches: Vec<(usize, EntryId, EntryId)>,
     aliases: Vec<(Position, Original, EntryId, entry::Alias)>,
     spans: Vec<(usize, String, Option<EntryId>, EntryId)>,
+    /// Whether a name that this flush gave out is in the log.
+    has_names: bool,
 }
 
 /// What a flush came to.
@@ -47,15 +49,18 @@ impl Session {
         };
         self.drop_worthless_spans(&mut flush);
         let result = self.sum_up(&flush);
-        let written = self.write(&flush, &result, host);
-        let outcome = match written {
-            Ok(written) => {
+        let mut written = Written::default();
+        let outcome = match self.write(&flush, &result, host, &mut written) {
+            Ok(()) => {
                 let is_epoch = result.is_epoch;
                 let named = self.apply_written(&flush, written, is_epoch, now_ms, host);
                 self.report_flush(&flush, &result, &named, host);
                 result.outcome
             }
             Err(err) => {
+                if !written.has_names {
+                    self.archive.take_back(flush.last_name);
+                }
                 host.notify(&Notice::error(format!(
                     "pruner: the session log cannot be written ({err}); nothing was pruned, and \
                      the next flush tries again"
@@ -109,11 +114,9 @@ impl Session {
                 frontier.last_attempted_tool_name = call.tool.clone();
             }
             frontier.last_attempted_turn_index = i64::from(self.turn_index_at(last.at));
+            frontier.summary_char_count += batch.summary_chars;
             match &batch.fate {
-                Fate::Summarized { content } => {
-                    is_summarized = true;
-                    frontier.summary_char_count += utf16_len(content);
-                }
+                Fate::Summarized { .. } => is_summarized = true,
                 Fate::Skipped(skip) => {
                     skips.push(*skip);
                     if *skip != Skip::Deduped {
@@ -173,8 +176,8 @@ impl Session {
         flush: &Flush,
         result: &Tally,
         host: &mut dyn Host,
-    ) -> Result<Written, HostError> {
-        let mut written = Written::default();
+        written: &mut Written,
+    ) -> Result<(), HostError> {
         for (index, batch) in flush.batches.iter().enumerate() {
             if let Fate::Summarized { content } = &batch.fate {
                 let drafts = drafts_of(batch, usize::MAX);
@@ -183,13 +186,15 @@ impl Session {
                 entry.flush = Some(flush.number);
                 let message =
                     host.append_message(entry::SUMMARY, content, &entry::write(&details))?;
+                written.has_names = true;
                 let index_entry = host.append(entry::INDEX, &entry::write(&entry))?;
                 written.batches.push((index, message, index_entry));
             }
         }
-        self.write_aliases(flush, host, &mut written)?;
+        self.write_aliases(flush, host, written)?;
         for (index, span) in flush.spans.iter().enumerate() {
             let backfill = self.write_backfill(span, flush.number, host)?;
+            written.has_names |= backfill.is_some();
             let chain = self.chain_entry(flush, span, host);
             let body = chain
                 .range_summary_text
@@ -213,7 +218,7 @@ impl Session {
                 host.append(entry::EPOCH, &entry::write(&epoch))?;
             }
         }
-        Ok(written)
+        Ok(())
     }
 
     fn write_aliases(

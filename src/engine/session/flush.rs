@@ -135,6 +135,8 @@ pub(super) enum Fate {
 pub(super) struct Batch {
     pub(super) calls: Vec<Captured>,
     pub(super) duplicates: Vec<Duplicate>,
+    /// UTF-16 code units of the summary message, also of one that was too long.
+    pub(super) summary_chars: u64,
     pub(super) fate: Fate,
 }
 
@@ -206,6 +208,8 @@ pub(super) struct Flush {
     pub(super) stage: Stage,
     /// Requests that were answered or failed.
     pub(super) requests: u32,
+    /// The last name that was given out before.
+    pub(super) last_name: Ref,
 }
 
 impl Flush {

@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::flush::{Ask, Body, Fate, Flush, Skip, SpanWork, Trigger};
+use super::flush::{Ask, Body, Fate, Flush, SpanWork, Trigger};
 use super::{Position, Session};
 use crate::engine::archive::Standing;
-use crate::engine::block::{Extent, Outline, State};
+use crate::engine::block::{self, Extent, Outline, ProtectedOutput, State};
 use crate::engine::cut::head_chars;
 use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
 use crate::engine::prompt::range_prompt;
 use crate::engine::query;
-use crate::engine::size::{Size, utf16_len};
+use crate::engine::size::utf16_len;
 use crate::engine::summary;
 use crate::engine::transcript::{Chain, ChainEnd};
 
@@ -110,7 +110,7 @@ impl Session {
                         taken.named.insert(call.at, name);
                         taken.batch_of.insert(call.at, index);
                     }
-                    (Fate::Skipped(Skip::Trivial | Skip::Oversized | Skip::Deduped), _) => {}
+                    (Fate::Skipped(_), _) => {}
                     (Fate::Asked { .. } | Fate::Summarized { .. }, _) => {
                         taken.waiting.insert(call.at);
                     }
@@ -677,29 +677,69 @@ impl Session {
             .collect()
     }
 
-    /// The size of what a span holds now, as the model sees it.
-    pub(super) fn span_size(&self, from: Position, to: Position) -> Size {
-        (from..to).map(|at| self.rendered(at)).sum()
+    /// B2 for a span of the flush in progress, counted as it will stand once the flush is committed.
+    pub(super) fn is_span_worth_it(&self, flush: &Flush, span: &SpanWork, body: &str) -> bool {
+        if !span.supersedes.is_empty() && span.from == span.to {
+            // Merged blocks: the bodies are what there is to gain from.
+            let blocks = span
+                .supersedes
+                .iter()
+                .filter_map(|id| self.blocks.all.get(id));
+            return utf16_len(body) < blocks.map(|block| utf16_len(&block.body)).sum();
+        }
+        let protected: Vec<ProtectedOutput<'_>> = span
+            .protected
+            .iter()
+            .filter_map(|at| self.transcript.result(*at))
+            .map(|result| ProtectedOutput {
+                tool: &result.tool,
+                text: result.text.as_deref().unwrap_or_default(),
+            })
+            .collect();
+        let text = block::write(span.id, &span.refs, body, &protected);
+        utf16_len(&text) < self.replaced_chars(flush, span)
     }
 
-    /// Whether a body is worth it, as far as can be told before it is placed.
-    pub(super) fn is_span_worth_it(&self, flush: &Flush, span: &SpanWork, body: &str) -> bool {
-        if span.from == span.to {
-            return true;
+    /// What a block would replace: messages as they will be rendered, and the summaries whose place
+    /// it takes, wherever they stand.
+    fn replaced_chars(&self, flush: &Flush, span: &SpanWork) -> u64 {
+        let mut chars = 0;
+        for at in span.from..span.to {
+            let Some(turn) = self.transcript.assistant(at) else {
+                continue;
+            };
+            chars += self.rendered(at).chars;
+            for result in turn.calls.iter().filter_map(|call| call.result) {
+                chars += self.rendered(result).chars;
+            }
         }
-        let is_inside = |batch: &&super::flush::Batch| {
-            let inside = |call: &super::flush::Captured| (span.from..span.to).contains(&call.at);
-            batch.calls.iter().all(inside)
-        };
-        let fresh: u64 = flush
-            .batches
+        for batch in &flush.batches {
+            if let Fate::Summarized { content } = &batch.fate {
+                let named = || batch.calls.iter().filter_map(|call| call.name);
+                if !named().all(|name| span.refs.contains(&name)) {
+                    continue;
+                }
+                chars += utf16_len(content);
+                chars = chars.saturating_sub(super::collect::stubs_save(batch, named()));
+            }
+        }
+        let batches: BTreeSet<usize> = span
+            .refs
             .iter()
-            .filter(is_inside)
-            .filter_map(|batch| match &batch.fate {
-                Fate::Summarized { content } => Some(utf16_len(content)),
-                Fate::Skipped(_) | Fate::Asked { .. } => None,
-            })
-            .sum();
-        utf16_len(body) < self.span_size(span.from, span.to).chars + fresh
+            .filter_map(|name| self.batch_named(*name))
+            .collect();
+        for batch in batches
+            .iter()
+            .filter_map(|index| self.archive.batch(*index))
+        {
+            let is_inside = batch.records.iter().all(|record| {
+                let record = self.archive.record(*record);
+                record.is_some_and(|record| span.refs.contains(&record.name))
+            });
+            if batch.active && is_inside {
+                chars += batch.summary_size.chars;
+            }
+        }
+        chars
     }
 }

@@ -209,9 +209,9 @@ impl Session {
         // entry without its text.
         let blob = blob_name(&key);
         let location = host.write_blob(&blob, &text)?;
-        let name = self
-            .known_name(&key)
-            .unwrap_or_else(|| self.archive.next_name());
+        // The name counts as given out once the record is in the log and in the archive.
+        let next = Ref(self.archive.last_name().0 + 1);
+        let name = self.known_name(&key).unwrap_or(next);
         let stub = written(&location, name);
         if utf16_len(&stub) >= result.text_size.chars {
             return Ok(());
@@ -250,7 +250,7 @@ impl Session {
 
     /// Archives what is about to leave the context by other ways than a summary: results without a
     /// call, recovered outputs whose time is over, failed calls whose arguments are to go.
-    fn archive_due(&mut self, now_ms: u64, host: &mut dyn Host) {
+    pub(super) fn archive_due(&mut self, now_ms: u64, host: &mut dyn Host) {
         let orphans: Vec<Position> = self.account.orphans.iter().copied().collect();
         for at in orphans {
             if self.archive_one(at, Standing::Archived, now_ms, host) {
@@ -334,6 +334,7 @@ impl Session {
         now_ms: u64,
         host: &mut dyn Host,
     ) -> bool {
+        let last_name = self.archive.last_name();
         let Some(draft) = self.draft(at, standing) else {
             return true;
         };
@@ -346,6 +347,7 @@ impl Session {
                 true
             }
             Err(err) => {
+                self.archive.take_back(last_name);
                 host.notify(&Notice::warning(format!(
                     "pruner: the session log cannot be written ({err}); nothing was pruned, and \
                      the next turn tries again"
