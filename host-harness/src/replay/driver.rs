@@ -408,14 +408,24 @@ fn begin_log(
             Ok((host.with_file(file), 0))
         }
         (Some(log), _) => {
-            let stored = formats::read(log)?;
-            let start = take_over(log, &stored, recording, conversation, &mut host)?;
+            let mut stored = formats::read(log)?;
+            // The hook that was under way when the process died is run again, from its beginning.
+            while stored
+                .steps
+                .pop_if(|step| is_by_pruner(&step.event))
+                .is_some()
+            {}
             let leaf = stored.steps.last().map(|step| step.id.clone());
+            let start = take_over(log, &stored, recording, conversation, &mut host)?;
             let file = LogFile::go_on(log, leaf)
                 .with_context(|| format!("{}: cannot go on with the log", log.display()))?;
             Ok((host.with_file(file), start))
         }
     }
+}
+
+fn is_by_pruner(event: &Event) -> bool {
+    matches!(event, Event::PrunerEntry { .. } | Event::PrunerMessage(_))
 }
 
 /// Takes over a log, whose steps have to be the first ones of the recording.
@@ -426,11 +436,9 @@ fn take_over(
     conversation: &mut Conversation,
     host: &mut ReplayHost,
 ) -> Result<usize> {
-    let is_pruners =
-        |event: &Event| matches!(event, Event::PrunerEntry { .. } | Event::PrunerMessage(_));
     let mut next = 0;
     for step in &stored.steps {
-        if is_pruners(&step.event) {
+        if is_by_pruner(&step.event) {
             adopt(step, next, recording, conversation, host);
             continue;
         }

@@ -43,19 +43,24 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Goes on with a log whose last entry is `leaf`. A last line that was cut off is taken away.
+    /// Goes on behind the entry `leaf`, or behind the header. What follows is taken away: the end of
+    /// a line that was cut off, and what a hook had appended that did not come to its end.
     ///
     /// # Errors
     ///
     /// When the file cannot be read or written.
     pub(super) fn go_on(path: &Path, leaf: Option<String>) -> io::Result<Self> {
-        let bytes = std::fs::read(path)?;
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
+        let text = std::fs::read(path)?;
+        let mut end = 0;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            end += line.len();
+            let entry: Value = serde_json::from_slice(line).unwrap_or_default();
+            if leaf.is_none() || entry["id"].as_str() == leaf.as_deref() {
+                break;
+            }
+        }
         let file = OpenOptions::new().append(true).open(path)?;
-        file.set_len(whole as u64)?;
+        file.set_len(end as u64)?;
         Ok(Self {
             path: path.to_path_buf(),
             file,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::conversation::{Conversation, Line};
 use super::host::{ReplayHost, message_data};
@@ -76,7 +76,7 @@ pub(super) fn adopt(
             at: step.at_ms,
         }),
         Event::PrunerMessage(message) => {
-            if let Ok(message) = Message::from_json(message.clone()) {
+            if let Ok(message) = Message::from_json(as_blocks(message)) {
                 host.adopt(pruner_entry(step, &message));
                 let id = step.id.clone();
                 conversation.push_pruners(Line { id, message });
@@ -84,6 +84,15 @@ pub(super) fn adopt(
         }
         _ => happen(step, number, recording, conversation),
     }
+}
+
+/// The message with a string as its content turned into a text block, as it was when it was new.
+fn as_blocks(message: &Value) -> Value {
+    let mut message = message.clone();
+    if let Value::String(text) = &message["content"] {
+        message["content"] = json!([{"type": "text", "text": text}]);
+    }
+    message
 }
 
 fn pruner_entry(step: &Step, message: &Message) -> LogEntry {
