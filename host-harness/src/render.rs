@@ -212,6 +212,10 @@ fn replace_text(message: Message, text: &str) -> Message {
     let mut value = message.into_json();
     value["content"] = Value::Array(content);
     value["isError"] = Value::Bool(false);
+    if let Value::Object(result) = &mut value {
+        // What the host knew of the text goes with it.
+        result.shift_remove("details");
+    }
     Message::built(value)
 }
 

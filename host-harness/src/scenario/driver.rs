@@ -113,6 +113,7 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
             Step::Query(arguments) => self.call("context_tree_query", arguments)?,
             Step::Call { tool, arguments } => self.call(tool, arguments)?,
             Step::Command(command) => self.command(command)?,
+            Step::Entry { kind, data } => self.host().add_entry(kind, &json::compact(data)),
             Step::Config(changes) => self.configure(changes)?,
             Step::Restart => self.load()?,
             Step::Branch(kept) => {

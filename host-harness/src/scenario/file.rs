@@ -88,6 +88,11 @@ pub enum Step {
         arguments: Value,
     },
     Command(String),
+    /// An entry that an earlier program has left in the session log.
+    Entry {
+        kind: String,
+        data: Value,
+    },
     Config(Map<String, Value>),
     Restart,
     Branch(usize),
@@ -223,6 +228,14 @@ impl Step {
                 let command = fields.text(kind)?;
                 let command = command.ok_or_else(|| fields.expected(kind, "a string"))?;
                 Ok(Self::Command(command))
+            }
+            "entry" => {
+                let entry = Fields::new(place, value)?;
+                let kind = entry.text("customType")?;
+                Ok(Self::Entry {
+                    kind: kind.ok_or_else(|| entry.expected("customType", "a string"))?,
+                    data: entry.entries.get("data").cloned().unwrap_or(Value::Null),
+                })
             }
             "config" => Ok(Self::Config(object()?)),
             "restart" => Ok(Self::Restart),

@@ -14,6 +14,9 @@ use crate::{
     Request,
 };
 
+/// The custom kind of the pruner's summaries.
+const SUMMARY_KIND: &str = "context-prune-summary";
+
 /// Stands for the folder of the session files, wherever a lane may run.
 const SESSIONS: &str = "<sessions>";
 
@@ -68,6 +71,15 @@ impl ScenarioHost {
     /// Writes a message of the conversation into the session.
     pub(super) fn add_message(&mut self, message: Message) {
         self.add(message.at_ms(), What::Message(message));
+    }
+
+    /// Writes an entry into the session that this run of the pruner did not write.
+    pub(super) fn add_entry(&mut self, kind: &str, data: &str) {
+        let what = What::Entry {
+            kind: kind.to_owned(),
+            data: data.to_owned(),
+        };
+        self.add(self.clock_ms, what);
     }
 
     /// Goes back to the first `kept` entries, of all kinds.
@@ -217,10 +229,19 @@ impl Environment for ScenarioHost {
 }
 
 impl What {
-    /// Kind and data as the log hands them back; `None` for a message of the conversation.
+    /// Kind and data as the log hands them back; `None` for a message of the conversation. Summaries
+    /// are the pruner's even if an earlier program wrote them.
     fn entry(&self) -> Option<(String, String)> {
         match self {
-            Self::Message(_) => None,
+            Self::Message(message) => {
+                let message_json = message.as_json();
+                let kind = message_json["customType"].as_str()?;
+                (kind == SUMMARY_KIND).then(|| {
+                    let details = &message_json["details"];
+                    let data = json!({ "content": message.text(), "details": details });
+                    (kind.to_owned(), data.to_string())
+                })
+            }
             Self::Entry { kind, data } => Some((kind.clone(), data.clone())),
             Self::Summary {
                 kind,
