@@ -158,12 +158,7 @@ impl Session {
         for call in captured {
             match self.original_of(&call, seen) {
                 Some(of) => duplicates.push(Duplicate { call, of }),
-                None => {
-                    if let Some(key) = self.hash_key(&call) {
-                        seen.insert(key, (index, calls.len()));
-                    }
-                    calls.push(call);
-                }
+                None => calls.push(call),
             }
         }
         let mut batch = Batch {
@@ -173,7 +168,37 @@ impl Session {
             fate: Fate::Skipped(Skip::Deduped),
         };
         batch.fate = self.fate_of(&batch);
+        if matches!(batch.fate, Fate::Asked { .. }) {
+            // Only what is summarized can serve as an original: what is passed over here leaves its
+            // repetitions to be looked at for themselves.
+            self.fold_repetitions(index, &mut batch, seen);
+        }
         batch
+    }
+
+    fn fold_repetitions(
+        &self,
+        index: usize,
+        batch: &mut Batch,
+        seen: &mut BTreeMap<(Hash, bool), (usize, usize)>,
+    ) {
+        let mut calls: Vec<Captured> = Vec::new();
+        for call in std::mem::take(&mut batch.calls) {
+            match self.original_of(&call, seen) {
+                Some(of) => batch.duplicates.push(Duplicate { call, of }),
+                None => {
+                    if let Some(key) = self.hash_key(&call) {
+                        seen.insert(key, (index, calls.len()));
+                    }
+                    calls.push(call);
+                }
+            }
+        }
+        batch.calls = calls;
+        let written = self.prompt_for(batch);
+        if let Fate::Asked { prompt, .. } = &mut batch.fate {
+            *prompt = written;
+        }
     }
 
     fn hash_key(&self, call: &Captured) -> Option<(Hash, bool)> {
@@ -211,7 +236,7 @@ impl Session {
             return Fate::Skipped(Skip::Oversized);
         }
         Fate::Asked {
-            prompt: self.prompt_for(batch),
+            prompt: String::new(),
             ask: Ask::Queued {
                 model: crate::engine::host::ModelChoice::Session,
             },
