@@ -133,6 +133,11 @@ impl Lane for EngineLane {
             .map_err(outward::command_error))
     }
 
+    fn cancel(&mut self) -> Result<Result<(), CommandError>> {
+        let (session, host) = self.parts()?;
+        Ok(session.cancel(host).map_err(outward::command_error))
+    }
+
     fn configure(
         &mut self,
         config: &str,

@@ -107,6 +107,10 @@ impl Lane for ComponentLane {
         self.call(|call| call.control.call_undo(&mut *call.store, name, now_ms))
     }
 
+    fn cancel(&mut self) -> Result<Result<(), CommandError>> {
+        self.call(|call| call.control.call_cancel(&mut *call.store))
+    }
+
     fn configure(
         &mut self,
         config: &str,

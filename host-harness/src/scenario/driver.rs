@@ -16,7 +16,9 @@ use super::outcome::Outcome;
 use super::summarizer::Summarizer;
 use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
 use crate::sync::to_wit;
-use crate::{CommandError, Environment, Message, Notice, Plan, Usage, apply};
+use crate::{
+    CommandError, Environment, Message, Notice, Outcome as JobOutcome, Plan, Usage, apply,
+};
 
 /// Runs a scenario. `new_lane` makes an instance of the pruner over the host that it is given; it is
 /// called once for each time the session is loaded.
@@ -54,6 +56,8 @@ struct Driver<L, N> {
     /// The settings of the scenario with all later changes.
     config: Map<String, Value>,
     summarizer: Summarizer,
+    /// Jobs whose answer is on its way, with the steps that it still takes.
+    delayed: Vec<(u64, JobOutcome, u32)>,
     /// The transcript as the pruner knows it.
     synced: Vec<Message>,
     plan: Plan,
@@ -70,6 +74,7 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
             },
             config: scenario.config.clone(),
             summarizer: Summarizer::new(scenario.summarizer.clone()),
+            delayed: Vec::new(),
             synced: Vec::new(),
             plan: Plan::default(),
         }
@@ -89,6 +94,7 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
     fn load(&mut self) -> Result<()> {
         self.lane = None;
         self.host().forget_jobs();
+        self.delayed.clear();
         let mut lane = (self.new_lane)(Arc::clone(&self.host))?;
         let config = json::compact(&Value::Object(self.config.clone()));
         let notices = lane.open(&self.session, &config)?;
@@ -106,6 +112,7 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
     }
 
     fn take(&mut self, step: &Step) -> Result<()> {
+        self.finish_delayed()?;
         match step {
             Step::Message(message) => self.message(message)?,
             Step::TurnEnd(usage) => self.turn_end(*usage)?,
@@ -209,6 +216,7 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
             "now" => self.lane()?.flush(now_ms)?.map(|_| None),
             "compact" => self.lane()?.compact(now_ms)?.map(|_| None),
             "undo" => self.lane()?.undo(argument, now_ms)?.map(Some),
+            "cancel" => self.lane()?.cancel()?.map(|()| None),
             "config" => Ok(Some(self.lane()?.config()?)),
             "status" => Ok(Some(printed_status(&self.lane()?.status()?))),
             "stats" => Ok(Some(printed_stats(&self.lane()?.stats()?))),
@@ -252,11 +260,33 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
             };
             let reply = self.summarizer.reply(&request);
             self.host().clock_ms += reply.took_ms;
-            let now_ms = self.now_ms();
-            if let Some(outcome) = reply.outcome {
-                self.lane()?.summary_ready(job, &outcome, now_ms)?;
+            match reply.outcome {
+                Some(outcome) if reply.delay_steps > 0 => {
+                    self.delayed.push((job, outcome, reply.delay_steps));
+                }
+                Some(outcome) => self.deliver(job, &outcome)?,
+                None => {}
             }
         }
+    }
+
+    /// Delivers the answers whose time has come, one step after another.
+    fn finish_delayed(&mut self) -> Result<()> {
+        for (_, _, steps) in &mut self.delayed {
+            *steps -= 1;
+        }
+        let is_due = |(_, _, steps): &mut (u64, JobOutcome, u32)| *steps == 0;
+        let due: Vec<_> = self.delayed.extract_if(.., is_due).collect();
+        for (job, outcome, _) in due {
+            self.deliver(job, &outcome)?;
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, job: u64, outcome: &JobOutcome) -> Result<()> {
+        let now_ms = self.now_ms();
+        self.lane()?.summary_ready(job, outcome, now_ms)?;
+        Ok(())
     }
 
     fn note(&self, notices: &[Notice]) {

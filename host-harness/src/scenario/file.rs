@@ -33,6 +33,8 @@ pub struct Rule {
     pub text: Option<String>,
     pub usage: Option<RuleUsage>,
     pub fail: Option<Fail>,
+    /// After how many further steps the answer comes.
+    pub delay_steps: u32,
     /// How many requests it still answers; `None`: any number.
     pub times: Option<u32>,
 }
@@ -173,7 +175,10 @@ impl Rule {
             Some("session") => Some(RuleModel::Session),
             Some(_) => return Err(rule.expected("model", "configured or session")),
         };
-        let times = rule.count("times")?.map(u32::try_from).transpose();
+        let small = |key: &str| {
+            let count = rule.count(key)?.map(u32::try_from).transpose();
+            count.map_err(|_| rule.expected(key, "a small number"))
+        };
         Ok(Self {
             kind,
             model,
@@ -181,7 +186,8 @@ impl Rule {
             text: rule.text("text")?,
             usage: rule.object("usage")?.map(RuleUsage::read).transpose()?,
             fail,
-            times: times.map_err(|_| rule.expected("times", "a small number"))?,
+            delay_steps: small("delay")?.unwrap_or(0),
+            times: small("times")?,
         })
     }
 }

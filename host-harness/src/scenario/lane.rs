@@ -68,6 +68,10 @@ pub trait Lane {
 
     /// # Errors
     /// The instance is lost.
+    fn cancel(&mut self) -> Result<Result<(), CommandError>>;
+
+    /// # Errors
+    /// The instance is lost.
     fn configure(&mut self, config: &str, now_ms: u64)
     -> Result<Result<Vec<Notice>, CommandError>>;
 

@@ -16,6 +16,8 @@ pub(super) struct Reply {
     pub(super) outcome: Option<Outcome>,
     /// How long it took, in milliseconds.
     pub(super) took_ms: u64,
+    /// After how many further steps of the scenario it comes.
+    pub(super) delay_steps: u32,
 }
 
 impl Summarizer {
@@ -33,8 +35,9 @@ impl Summarizer {
             *times -= 1;
         }
         let usage = rule.usage.map(JobUsage::from);
+        let delay_steps = rule.delay_steps;
         let text = || rule.text.clone().unwrap_or_else(|| default_answer(request));
-        match rule.fail {
+        let reply = match rule.fail {
             None => Reply::at_once(answered(text(), false, usage)),
             Some(Fail::Empty) => Reply::at_once(answered(String::new(), false, usage)),
             Some(Fail::Truncated) => Reply::at_once(answered(text(), true, usage)),
@@ -44,6 +47,10 @@ impl Summarizer {
             }
             Some(Fail::Abort) => Reply::at_once(failed(FailureKind::Aborted, "aborted", usage)),
             Some(Fail::Timeout) => Reply::after_limits(request, usage),
+        };
+        Reply {
+            delay_steps,
+            ..reply
         }
     }
 }
@@ -53,6 +60,7 @@ impl Reply {
         Self {
             outcome: Some(outcome),
             took_ms: 0,
+            delay_steps: 0,
         }
     }
 
@@ -63,6 +71,7 @@ impl Reply {
         Self {
             outcome: first.map(|_| failed(FailureKind::Timeout, "timeout", usage)),
             took_ms: first.map_or(0, u64::from),
+            delay_steps: 0,
         }
     }
 }

@@ -110,6 +110,10 @@ impl Lane for Recorder {
         Ok(Ok(format!("took {name} back")))
     }
 
+    fn cancel(&mut self) -> Result<Result<(), CommandError>> {
+        Ok(Ok(()))
+    }
+
     fn configure(
         &mut self,
         config: &str,
