@@ -47,8 +47,6 @@ pub struct Options<'a> {
     pub log: Option<PathBuf>,
     /// Goes on where the log ends.
     pub resume: bool,
-    /// Stops after this many steps, as though the process had been killed.
-    pub stop_after: Option<usize>,
 }
 
 impl<'a> Options<'a> {
@@ -64,7 +62,6 @@ impl<'a> Options<'a> {
             check: false,
             log: None,
             resume: false,
-            stop_after: None,
         }
     }
 }

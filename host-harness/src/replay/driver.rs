@@ -113,11 +113,7 @@ impl<'a> Driver<'a> {
             .max()
             .unwrap_or(0);
         self.repeat_hooks();
-        let end = self
-            .options
-            .stop_after
-            .map_or(steps.len(), |n| (self.start + n).min(steps.len()));
-        for number in self.start..end {
+        for number in self.start..steps.len() {
             self.step(number, watcher)?;
             watcher.stepped();
             if self.has_failed() {
@@ -409,6 +405,13 @@ fn begin_log(
         }
         (Some(log), _) => {
             let mut stored = formats::read(log)?;
+            if stored.session_id != recording.session_id {
+                bail!(
+                    "{}: not a log of this session: it belongs to the session `{}`",
+                    log.display(),
+                    stored.session_id
+                );
+            }
             // The hook that was under way when the process died is run again, from its beginning.
             while stored
                 .steps
