@@ -91,14 +91,10 @@ impl Session {
     fn query(&self, request: &Request, host: &mut dyn Host) -> Reply {
         let mut answers: Vec<String> = Vec::new();
         let mut attachments = Vec::new();
-        let mut seen: Vec<Name> = Vec::new();
         let knows_id = |id: &str| self.archive.members_of(id).next().is_some();
         for written in &request.names {
             for name in resolve_spelling(written, &knows_id) {
-                if !seen.contains(&name) {
-                    self.answer_name(&name, request, host, &mut answers, &mut attachments);
-                    seen.push(name);
-                }
+                self.answer_name(&name, request, host, &mut answers, &mut attachments);
             }
         }
         Reply {

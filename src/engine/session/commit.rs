@@ -74,9 +74,10 @@ impl Session {
 
     fn drop_worthless_spans(&mut self, flush: &mut Flush) {
         for span in std::mem::take(&mut flush.spans) {
-            self.blocks.decided.extend(span.extents.iter().copied());
             if self.is_span_worth_it(flush, &span, body_text(&span.body)) {
                 flush.spans.push(span);
+            } else {
+                self.blocks.decided.extend(span.extents.iter().copied());
             }
         }
     }
@@ -563,7 +564,9 @@ impl Session {
             state: State::Unplaced,
         });
         self.claim_batches(span.id);
-        self.summarizer.stats.chains_compressed += 1;
+        if !span.is_merge() {
+            self.summarizer.stats.chains_compressed += 1;
+        }
     }
 
     /// Adds a block and notes which others it quotes.
@@ -599,13 +602,26 @@ impl Session {
                 )));
             }
         }
-        if !made.is_empty() {
-            let names: Vec<String> = made.iter().map(ToString::to_string).collect();
-            let count = u32::try_from(made.len()).unwrap_or(u32::MAX);
+        let (merges, chains): (Vec<&SpanWork>, Vec<&SpanWork>) = flush
+            .spans
+            .iter()
+            .filter(|span| made.contains(&span.id))
+            .partition(|span| span.is_merge());
+        if !chains.is_empty() {
+            let names: Vec<String> = chains.iter().map(|span| span.id.to_string()).collect();
+            let count = u32::try_from(chains.len()).unwrap_or(u32::MAX);
             host.notify(&Notice::info(format!(
                 "pruner: compressed {} ({})",
                 counted(count, "chain"),
                 names.join(", ")
+            )));
+        }
+        for merge in merges {
+            let names: Vec<String> = merge.supersedes.iter().map(ToString::to_string).collect();
+            host.notify(&Notice::info(format!(
+                "pruner: merged {} into {}",
+                names.join(", "),
+                merge.id
             )));
         }
         let reason = match flush.trigger {

@@ -172,6 +172,13 @@ pub(super) struct SpanWork {
     pub(super) body: Body,
 }
 
+impl SpanWork {
+    /// Whether it fuses blocks instead of compressing turns.
+    pub(super) fn is_merge(&self) -> bool {
+        self.extents.len() > 1
+    }
+}
+
 /// Where a block's body comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Body {

@@ -679,7 +679,7 @@ impl Session {
 
     /// B2 for a span of the flush in progress, counted as it will stand once the flush is committed.
     pub(super) fn is_span_worth_it(&self, flush: &Flush, span: &SpanWork, body: &str) -> bool {
-        if !span.supersedes.is_empty() && span.from == span.to {
+        if span.is_merge() {
             // Merged blocks: the bodies are what there is to gain from.
             let blocks = span
                 .supersedes
@@ -704,15 +704,19 @@ impl Session {
     /// it takes, wherever they stand.
     fn replaced_chars(&self, flush: &Flush, span: &SpanWork) -> u64 {
         let mut chars = 0;
+        let mut messages = 0;
         for at in span.from..span.to {
             let Some(turn) = self.transcript.assistant(at) else {
                 continue;
             };
             chars += self.rendered(at).chars;
+            messages += 1;
             for result in turn.calls.iter().filter_map(|call| call.result) {
                 chars += self.rendered(result).chars;
+                messages += 1;
             }
         }
+        chars += super::blocks::frames(messages);
         for batch in &flush.batches {
             if let Fate::Summarized { content } = &batch.fate {
                 let named = || batch.calls.iter().filter_map(|call| call.name);

@@ -59,16 +59,18 @@ impl Session {
         let stub = utf16_len(&stub::stub(crate::engine::ids::Ref(1)));
         let mut raw = 0;
         let mut stubs = 0;
+        let mut turns = std::collections::BTreeSet::new();
         for at in self.account.untried.range(..self.ripe_before()) {
-            let chars = self
-                .transcript
-                .result(*at)
-                .map_or(0, |result| result.text_size.chars);
+            let Some(result) = self.transcript.result(*at) else {
+                continue;
+            };
+            turns.extend(result.site.map(|site| site.assistant));
+            let chars = result.text_size.chars;
             raw += chars;
             stubs += chars.saturating_sub(stub);
         }
         let footer = utf16_len(&summary::content("", &[]));
-        let summaries = raw / SUMMARY_PART + u64::from(self.pending_turns()) * footer;
+        let summaries = raw / SUMMARY_PART + turns.len() as u64 * footer;
         stubs.saturating_sub(summaries) + self.spans_would_save()
     }
 }

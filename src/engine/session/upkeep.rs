@@ -13,11 +13,11 @@ use crate::engine::query;
 use crate::engine::size::utf16_len;
 use crate::engine::stub;
 
-/// From the third identical outsized result on the model gets the text again: it asks for it because
-/// the stubs did not help.
+/// How many duplicates of an outsized result become stubs: with the original's that makes two stubs,
+/// and a model that asks a third time does so because stubs did not help.
 ///
 /// Source: field report H02.
-const ALIASES_BEFORE_TEXT: usize = 2;
+const OUTSIZED_ALIASES: usize = 1;
 
 /// A result that is about to become a record.
 pub(super) struct Draft {
@@ -62,11 +62,8 @@ impl Session {
         });
         let is_open = member.is_none() || is_archived_only;
         let is_protected = self.protection.covers(&result.tool, path);
-        let is_untried = is_open
-            && !is_recovered
-            && !is_protected
-            && result.text_size.chars > 0
-            && !self.account.skipped.contains(&key);
+        let is_untried =
+            is_open && !is_recovered && !is_protected && !self.account.skipped.contains(&key);
         let is_error = result.is_error;
         if is_recovered {
             self.epoch.recovered_waiting.insert(at);
@@ -158,9 +155,7 @@ impl Session {
             .then(|| self.archive.duplicate_of(&hash, is_error))
             .flatten();
         match original {
-            Some(original) if self.archive.aliases_of(original).len() >= ALIASES_BEFORE_TEXT => {
-                Ok(())
-            }
+            Some(original) if self.archive.aliases_of(original).len() >= OUTSIZED_ALIASES => Ok(()),
             Some(original) => self.alias_now(at, original, hash, now_ms, host),
             None => self.spill(at, hash, now_ms, host),
         }
