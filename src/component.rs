@@ -171,7 +171,7 @@ impl control::Guest for Pruner {
     }
 
     fn status() -> control::SessionStatus {
-        with(|session| session.status()).unwrap_or_default().into()
+        with(Session::status).unwrap_or_default().into()
     }
 
     fn stats() -> control::SummarizerStats {
