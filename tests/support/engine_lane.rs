@@ -5,20 +5,22 @@ mod outward;
 
 use std::sync::{MutexGuard, PoisonError};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use decant::engine::host::{Cost, Host, HostError, Notice, Request};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::session::Session;
 use decant_host::scenario::{Lane, ScenarioHost, SessionInfo, SharedHost, messages};
 use decant_host::{
-    Activity, CommandError, Environment, LogEntry, Node, Outcome, PlanUpdate, Reply, SessionStatus,
-    SummarizerStats, Usage,
+    Activity, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate, Reply,
+    SessionStatus, SummarizerStats, Usage,
 };
 
 /// A session of the engine over the host of a scenario.
 pub(crate) struct EngineLane {
     host: FakeHost,
     session: Option<Session>,
+    /// What the differences that were handed out add up to.
+    plan: Plan,
 }
 
 /// The scenario's host in the engine's words.
@@ -30,7 +32,29 @@ impl EngineLane {
         Ok(Self {
             host: FakeHost(host),
             session: None,
+            plan: Plan::default(),
         })
+    }
+
+    /// The differences must add up to the whole plan.
+    fn check_difference(
+        &mut self,
+        update: Option<PlanUpdate>,
+        whole: Option<PlanUpdate>,
+    ) -> Result<()> {
+        if let Some(update) = update {
+            self.plan.update(update);
+        }
+        let mut fresh = Plan::default();
+        if let Some(whole) = whole {
+            fresh.update(whole);
+        }
+        let same = self.plan.edits().eq(fresh.edits());
+        ensure!(
+            same,
+            "the differences do not add up to the whole plan: {fresh:?}"
+        );
+        Ok(())
     }
 
     /// The session and its host.
@@ -81,7 +105,10 @@ impl Lane for EngineLane {
 
     fn plan(&mut self, known: Option<u64>, now_ms: u64) -> Result<Option<PlanUpdate>> {
         let (session, host) = self.parts()?;
-        Ok(session.plan(known, now_ms, host).map(outward::plan_update))
+        let update = session.plan(known, now_ms, host).map(outward::plan_update);
+        let whole = session.plan(None, now_ms, host).map(outward::plan_update);
+        self.check_difference(update.clone(), whole)?;
+        Ok(update)
     }
 
     fn summary_ready(&mut self, job: u64, outcome: &Outcome, now_ms: u64) -> Result<Activity> {

@@ -3,7 +3,7 @@
 /// Why a scenario could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    #[error("the scenario is no JSON: {0}")]
+    #[error("the scenario is no JSON")]
     NoJson(#[from] serde_json::Error),
     /// A part of the file is not what the format asks for.
     #[error("{0}")]

@@ -146,6 +146,14 @@ impl Scenario {
             steps: file.each("steps", Step::read)?,
         })
     }
+
+    /// The same session, which is loaded again at the end, with a model call before and after.
+    #[must_use]
+    pub fn reloaded(mut self) -> Self {
+        self.steps
+            .extend([Step::Context, Step::Restart, Step::Context]);
+        self
+    }
 }
 
 impl Rule {
