@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Exit;
 use super::settings::Settings;
 use crate::replay::Stored;
-use crate::{Decant, NodeKind};
+use crate::{Decant, Node, NodeKind};
 
 #[derive(Args, Debug)]
 pub(super) struct Target {
@@ -74,24 +74,46 @@ pub(super) fn tree(target: &Target, out: &mut dyn Write) -> Result<Exit> {
     if nodes.is_empty() {
         writeln!(out, "nothing has been pruned in this session")?;
     }
-    let mut depths: Vec<usize> = Vec::with_capacity(nodes.len());
-    for node in &nodes {
-        let depth = node
+    let mut children = vec![Vec::new(); nodes.len()];
+    let mut roots = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        match node
             .parent
-            .and_then(|parent| depths.get(parent as usize))
-            .map_or(0, |d| d + 1);
-        depths.push(depth);
-        let kind = match node.kind {
-            NodeKind::Block => "block",
-            NodeKind::Summary => "summary",
-            NodeKind::Call => "",
-            NodeKind::Alias => "alias",
-        };
-        let words = [kind, node.name.as_str(), node.label.as_str()];
-        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        writeln!(out, "{:indent$}{}", "", words.join(" "), indent = depth * 2)?;
+            .and_then(|parent| children.get_mut(parent as usize))
+        {
+            Some(siblings) => siblings.push(index),
+            None => roots.push(index),
+        }
+    }
+    let mut waiting: Vec<(usize, usize)> = roots.into_iter().rev().map(|root| (root, 0)).collect();
+    while let Some((index, depth)) = waiting.pop() {
+        writeln!(
+            out,
+            "{:indent$}{}",
+            "",
+            words(&nodes[index]),
+            indent = depth * 2
+        )?;
+        let below = std::mem::take(&mut children[index]).into_iter().rev();
+        waiting.extend(below.map(|child| (child, depth + 1)));
     }
     Ok(Exit::Success)
+}
+
+fn words(node: &Node) -> String {
+    let kind = match node.kind {
+        NodeKind::Block => "block",
+        NodeKind::Summary => "summary",
+        NodeKind::Call => "",
+        NodeKind::Alias => "alias",
+    };
+    let name = match node.label.starts_with(&node.name) {
+        true => "",
+        false => &node.name,
+    };
+    let words = [kind, name, &node.label];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.join(" ")
 }
 
 pub(super) fn status(target: &Target, out: &mut dyn Write) -> Result<Exit> {

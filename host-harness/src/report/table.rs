@@ -64,6 +64,7 @@ pub(super) fn percent(without: u64, with: u64) -> String {
 /// A large number in thousands or millions.
 pub(super) fn scaled(number: f64) -> String {
     match number {
+        n if n >= 1e9 => format!("{:.2} G", n / 1e9),
         n if n >= 1e6 => format!("{:.2} M", n / 1e6),
         n if n >= 1e4 => format!("{:.1} k", n / 1e3),
         n => format!("{n:.0}"),
