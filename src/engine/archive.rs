@@ -2,7 +2,7 @@
 //!
 //! No text of a tool result is in here: a record says where the session log or a blob keeps it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::digest::ContentHash;
 use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
@@ -110,6 +110,8 @@ pub struct Archive {
     by_hash: BTreeMap<([u8; 20], bool), Index>,
     hashes: BTreeMap<Index, ContentHash>,
     aliases_of: BTreeMap<Index, Vec<Index>>,
+    /// What was archived late and waits for an epoch.
+    unshown: BTreeSet<Member>,
     last_name: u32,
 }
 
@@ -134,17 +136,9 @@ impl Archive {
         self.records.get(index)
     }
 
-    pub fn record_mut(&mut self, index: Index) -> Option<&mut Record> {
-        self.records.get_mut(index)
-    }
-
     #[must_use]
     pub fn alias(&self, index: Index) -> Option<&Alias> {
         self.aliases.get(index)
-    }
-
-    pub fn alias_mut(&mut self, index: Index) -> Option<&mut Alias> {
-        self.aliases.get_mut(index)
     }
 
     #[must_use]
@@ -261,6 +255,9 @@ impl Archive {
                 .or_insert(index);
             self.hashes.insert(index, hash);
         }
+        if matches!(record.standing, Standing::Spilled { shown: false, .. }) {
+            self.unshown.insert(Member::Record(index));
+        }
         self.by_name.insert(record.name, index);
         self.members
             .insert(record.key.clone(), Member::Record(index));
@@ -274,12 +271,43 @@ impl Archive {
     pub fn insert_alias(&mut self, alias: Alias) -> Index {
         let index = self.aliases.len();
         self.members.insert(alias.key.clone(), Member::Alias(index));
+        if !alias.shown {
+            self.unshown.insert(Member::Alias(index));
+        }
         self.aliases_of
             .entry(alias.original)
             .or_default()
             .push(index);
         self.aliases.push(alias);
         index
+    }
+
+    /// Marks what was archived late as fit to be shown.
+    pub fn show(&mut self, member: Member) {
+        self.unshown.remove(&member);
+        match member {
+            Member::Record(index) => {
+                if let Some(Standing::Spilled { shown, .. }) = self
+                    .records
+                    .get_mut(index)
+                    .map(|record| &mut record.standing)
+                {
+                    *shown = true;
+                }
+            }
+            Member::Alias(index) => {
+                if let Some(alias) = self.aliases.get_mut(index) {
+                    alias.shown = true;
+                }
+            }
+        }
+    }
+
+    /// Marks everything that was archived late as fit to be shown.
+    pub fn show_everything(&mut self) {
+        for member in std::mem::take(&mut self.unshown) {
+            self.show(member);
+        }
     }
 
     pub fn insert_batch(&mut self, batch: Batch) -> Index {

@@ -41,6 +41,17 @@ pub enum State {
     Undone,
 }
 
+impl Block {
+    /// The final replies that stay behind it, while it is placed.
+    #[must_use]
+    pub fn replies(&self) -> &[Position] {
+        match &self.state {
+            State::Placed(placement) => &placement.replies,
+            State::Unplaced | State::Superseded | State::Undone => &[],
+        }
+    }
+}
+
 /// Where a block stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {

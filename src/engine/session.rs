@@ -15,6 +15,7 @@
 
 mod answer;
 mod blocks;
+mod candidates;
 mod collect;
 mod commands;
 mod commit;
@@ -24,8 +25,10 @@ pub mod ledger;
 mod report;
 mod restore;
 mod settle;
+mod shares;
 mod spans;
 mod triggers;
+mod untried;
 mod upkeep;
 
 use std::collections::btree_map::Entry;
@@ -44,12 +47,14 @@ use super::message::{Message, Role, StopReason};
 use super::plan::{Plan, PlanUpdate};
 use super::protect::Protection;
 use super::stub::quotes_marker;
-use super::transcript::{ChainEnd, Kind, Position, Transcript};
+use super::transcript::{Kind, Position, Transcript};
 use flush::Flush;
 use jobs::Summarizer;
 use ledger::Ledger;
 use restore::{LoadEpoch, Restoring};
+use shares::Shares;
 use triggers::Budget;
+use untried::Untried;
 
 /// Which session this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +130,7 @@ pub struct Session {
     blocks: Blocks,
     plan: Plan,
     ledger: Ledger,
+    shares: Shares,
     epoch: Epoch,
     account: Account,
     flush: Option<Flush>,
@@ -165,8 +171,12 @@ struct Blocks {
     replies: BTreeMap<Position, BlockId>,
     /// Blocks whose boundaries were not found when last looked for.
     unplaced: BTreeSet<BlockId>,
-    /// Closed chains, by index, that no block stands for.
+    /// Closed chains, by index, that a block may come to stand for.
     candidates: BTreeSet<usize>,
+    /// Chains, by index, that are not closed, as long as a block may come to stand for their turns.
+    unclosed: BTreeSet<usize>,
+    /// The blocks that end at a timestamp.
+    ends: BTreeMap<u64, Vec<BlockId>>,
     /// Timestamps of the first messages of chains that the user has taken back.
     undone: BTreeSet<u64>,
     /// Spans that a block has been made for, or that are not worth one.
@@ -186,8 +196,12 @@ struct Epoch {
     is_cold: bool,
     /// Assistant messages with a failed call whose arguments are large.
     purge_waiting: BTreeSet<Position>,
+    /// The same, as long as a result of it is in no record.
+    purge_unarchived: BTreeSet<Position>,
     /// Outputs of `context_tree_query` that stand as they are.
     recovered_waiting: BTreeSet<Position>,
+    /// The same, as long as they are in no record.
+    recovered_unarchived: BTreeSet<Position>,
     /// Results that were archived after the model had seen them.
     unshown: BTreeSet<Position>,
     /// How many assistant messages have been looked at for their thinking.
@@ -198,7 +212,7 @@ struct Epoch {
 #[derive(Default)]
 struct Account {
     /// Results that are answered, unprotected and untried.
-    untried: BTreeSet<Position>,
+    untried: Untried,
     /// Untried results that have not been looked at for their size.
     fresh: Vec<Position>,
     /// Results that were tried and left as they are.
@@ -235,6 +249,7 @@ impl Session {
             blocks: Blocks::default(),
             plan: Plan::default(),
             ledger: Ledger::default(),
+            shares: Shares::default(),
             epoch: Epoch::default(),
             account: Account::default(),
             flush: None,
@@ -424,13 +439,7 @@ impl Session {
 
     /// Tool-using turns with results that wait for a flush.
     fn pending_turns(&self) -> u32 {
-        let turns: BTreeSet<Position> = self
-            .account
-            .untried
-            .iter()
-            .filter_map(|at| Some(self.transcript.result(*at)?.site?.assistant))
-            .collect();
-        u32::try_from(turns.len()).unwrap_or(u32::MAX)
+        self.account.untried.sums().n_turns
     }
 
     fn cut_back(&mut self, at: Position, tail: &[Message]) {
@@ -469,25 +478,17 @@ impl Session {
 
     fn append(&mut self, message: Message) {
         let at = self.transcript.len();
-        let chains = self.transcript.chains().len();
-        let was_open = self.last_chain_is_open();
+        let last_chain = self.last_chain();
         self.transcript.push(message);
         if self.is_stale {
             self.note_load_epoch(at);
             return;
         }
+        self.note_last_chain(last_chain);
         self.note(at);
-        let closed = was_open && !self.last_chain_is_open();
-        if closed && chains == self.transcript.chains().len() {
-            self.blocks.candidates.insert(chains.saturating_sub(1));
-        }
+        self.note_candidate();
         self.settle(at);
         self.place_blocks_at(at);
-    }
-
-    fn last_chain_is_open(&self) -> bool {
-        let last = self.transcript.chains().last();
-        last.is_some_and(|chain| chain.end == ChainEnd::Open && !chain.turns.is_empty())
     }
 
     /// Enters a message into the accounts that the passes work through.

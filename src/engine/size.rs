@@ -77,6 +77,18 @@ impl std::ops::Add for Size {
     }
 }
 
+/// Nothing is less than nothing.
+impl std::ops::Sub for Size {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            chars: self.chars.saturating_sub(other.chars),
+            tokens: self.tokens.saturating_sub(other.tokens),
+        }
+    }
+}
+
 impl std::iter::Sum for Size {
     fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
         sizes.fold(Self::default(), std::ops::Add::add)

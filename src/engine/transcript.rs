@@ -133,6 +133,15 @@ pub struct Chain {
     pub end: ChainEnd,
 }
 
+impl Chain {
+    /// Where it begins.
+    #[must_use]
+    pub fn start(&self) -> Position {
+        let first = self.anchor.or(self.turns.first().copied());
+        first.unwrap_or(0)
+    }
+}
+
 /// How a chain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainEnd {
@@ -150,9 +159,13 @@ pub struct Transcript {
     slots: Vec<Slot>,
     /// Positions of all assistant messages.
     assistants: Vec<Position>,
+    /// For each of them the thinking of the transcript up to and with it.
+    thinking: Vec<Size>,
     /// Positions of all user messages.
     users: Vec<Position>,
     chains: Vec<Chain>,
+    /// Indexes of the chains that are closed.
+    closed: Vec<usize>,
     /// Unanswered calls by id, oldest first.
     unanswered: BTreeMap<String, Vec<CallSite>>,
     by_key: BTreeMap<OccurrenceKey, Position>,
@@ -207,6 +220,12 @@ impl Transcript {
         &self.chains
     }
 
+    /// Indexes of the chains that a final reply has closed, rising.
+    #[must_use]
+    pub fn closed_chains(&self) -> &[usize] {
+        &self.closed
+    }
+
     #[must_use]
     pub fn assistants(&self) -> &[Position] {
         &self.assistants
@@ -242,6 +261,37 @@ impl Transcript {
     #[must_use]
     pub fn assistants_between(&self, from: Position, to: Position) -> usize {
         count_between(&self.assistants, from, to)
+    }
+
+    /// The thinking of the assistant messages from a position on.
+    #[must_use]
+    pub fn thinking_from(&self, from: Position) -> Size {
+        let before = self.assistants.partition_point(|at| *at < from);
+        let all = self.thinking.last().copied().unwrap_or_default();
+        let older = before
+            .checked_sub(1)
+            .and_then(|last| self.thinking.get(last));
+        all - older.copied().unwrap_or_default()
+    }
+
+    /// The index of the last chain that begins before a position.
+    #[must_use]
+    pub fn chain_before(&self, at: Position) -> Option<usize> {
+        self.chains
+            .partition_point(|chain| chain.start() < at)
+            .checked_sub(1)
+    }
+
+    /// The index of the chain that a message belongs to.
+    #[must_use]
+    pub fn chain_at(&self, at: Position) -> Option<usize> {
+        let index = self.chain_before(at + 1)?;
+        let belongs = match self.chains.get(index)?.end {
+            ChainEnd::Open => true,
+            ChainEnd::Closed(reply) => at <= reply,
+            ChainEnd::Interrupted(next) => at < next,
+        };
+        belongs.then_some(index)
     }
 
     /// How many user messages stand in `from..to`.
@@ -354,8 +404,10 @@ impl Transcript {
 
     fn reindex(&mut self) {
         self.assistants.clear();
+        self.thinking.clear();
         self.users.clear();
         self.chains.clear();
+        self.closed.clear();
         self.unanswered.clear();
         self.by_key.clear();
         self.boundaries.clear();
@@ -418,6 +470,8 @@ impl Transcript {
         let Kind::Assistant(assistant) = &mut slot.kind else {
             return;
         };
+        let before = self.thinking.last().copied().unwrap_or_default();
+        self.thinking.push(before + assistant.thinking);
         assistant.turn_index = turn_index;
         for call in &mut assistant.calls {
             call.result = None;
@@ -441,6 +495,7 @@ impl Transcript {
     }
 
     fn extend_chain(&mut self, at: Position, uses_tools: bool, stop: StopReason) {
+        let last = self.chains.len().saturating_sub(1);
         let open = self
             .chains
             .last_mut()
@@ -452,6 +507,7 @@ impl Transcript {
                     self.chains.pop();
                 } else {
                     chain.end = ChainEnd::Closed(at);
+                    self.closed.push(last);
                 }
             }
             None if uses_tools => self.chains.push(Chain {
@@ -499,8 +555,8 @@ impl Transcript {
     fn take_unanswered(&mut self, call_id: &str) -> Option<CallSite> {
         let sites = self.unanswered.get_mut(call_id)?;
         let latest = sites.last()?.assistant;
-        let first = sites.iter().position(|site| site.assistant == latest)?;
-        let site = sites.remove(first);
+        let first = sites.partition_point(|site| site.assistant < latest);
+        let site = (first < sites.len()).then(|| sites.remove(first))?;
         if sites.is_empty() {
             self.unanswered.remove(call_id);
         }

@@ -9,7 +9,7 @@ use crate::engine::block::{self, Block, Extent, Placement, ProtectedOutput, Run,
 use crate::engine::ids::BlockId;
 use crate::engine::plan::{Aspect, Change, Inserted, Part};
 use crate::engine::size::Size;
-use crate::engine::transcript::{ChainEnd, Kind};
+use crate::engine::transcript::Kind;
 
 /// A half-open range of positions that a block stands for, and its final reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,26 +92,12 @@ impl Session {
 
     /// Looks again at the blocks that wait for a boundary, now that a message is there.
     pub(super) fn place_blocks_at(&mut self, at: Position) {
-        if self.blocks.unplaced.is_empty() {
-            return;
-        }
         let Some(at_ms) = self.transcript.slot(at).map(|slot| slot.at_ms) else {
             return;
         };
-        let waits = |extent: &Extent| match extent {
-            Extent::Chain { reply_at_ms, .. } => *reply_at_ms == at_ms,
-            Extent::Turns { last_at_ms, .. } => *last_at_ms == at_ms,
-        };
-        let waiting: Vec<BlockId> = self
-            .blocks
-            .unplaced
-            .iter()
-            .copied()
-            .filter(|id| {
-                let block = self.blocks.all.get(id);
-                block.is_some_and(|block| block.extents.iter().any(waits))
-            })
-            .collect();
+        let ending = self.blocks.ends.get(&at_ms).cloned().unwrap_or_default();
+        let mut waiting = ending;
+        waiting.retain(|id| self.blocks.unplaced.contains(id));
         for id in waiting {
             self.place(id);
         }
@@ -344,6 +330,7 @@ impl Session {
         }
         for at in &dropped {
             self.plan.clear(plan_position(*at));
+            self.note_share(*at, true);
         }
         self.ledger.set(
             Item::Block(id),
@@ -511,33 +498,6 @@ impl Session {
             self.unplace(id);
             self.place(id);
         }
-    }
-
-    /// Closed chains that no block stands for, found anew.
-    pub(super) fn renew_candidates(&mut self) {
-        let closed =
-            |chain: &crate::engine::transcript::Chain| matches!(chain.end, ChainEnd::Closed(_));
-        self.blocks.candidates = self
-            .transcript
-            .chains()
-            .iter()
-            .enumerate()
-            .filter(|(_, chain)| closed(chain))
-            .map(|(index, _)| index)
-            .collect();
-    }
-
-    fn forget_candidates(&mut self, id: BlockId) {
-        let Some(State::Placed(placement)) = self.blocks.all.get(&id).map(|block| &block.state)
-        else {
-            return;
-        };
-        let chains = self.transcript.chains();
-        let replies = &placement.replies;
-        self.blocks.candidates.retain(|index| {
-            let end = chains.get(*index).map(|chain| chain.end);
-            !matches!(end, Some(ChainEnd::Closed(reply)) if replies.contains(&reply))
-        });
     }
 
     /// What the archive holds for a position, in words of its ref; an alias has its original's.

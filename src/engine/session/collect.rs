@@ -10,6 +10,7 @@ use crate::engine::host::Host;
 use crate::engine::ids::Ref;
 use crate::engine::prompt::{PromptCall, batch_prompt};
 use crate::engine::size::utf16_len;
+use crate::engine::transcript::Chain;
 use crate::engine::{stub, summary};
 
 impl Session {
@@ -49,6 +50,7 @@ impl Session {
             last_name: self.archive.last_name(),
         };
         self.flush = Some(flush);
+        self.forget_hopeless();
         if !self.has_work() {
             self.flush = None;
             return false;
@@ -95,8 +97,8 @@ impl Session {
             | Trigger::Delta
             | Trigger::Tool => Position::MAX,
         };
-        for at in self.account.untried.range(..before) {
-            if let Some(captured) = self.capture(*at) {
+        for at in self.account.untried.before(before) {
+            if let Some(captured) = self.capture(at) {
                 let group = self.group_of(captured.site.assistant);
                 groups.entry(group).or_default().push(captured);
             }
@@ -137,12 +139,9 @@ impl Session {
             BatchingMode::Turn => assistant,
             BatchingMode::AgentMessage => {
                 let chains = self.transcript.chains();
-                let begins = |chain: &crate::engine::transcript::Chain| {
-                    chain.anchor.or(chain.turns.first().copied()).unwrap_or(0)
-                };
-                let next = chains.partition_point(|chain| begins(chain) <= assistant);
-                let own = next.checked_sub(1).and_then(|index| chains.get(index));
-                own.map_or(assistant, begins)
+                let last = self.transcript.chain_before(assistant + 1);
+                let own = last.and_then(|index| chains.get(index));
+                own.map_or(assistant, Chain::start)
             }
         }
     }

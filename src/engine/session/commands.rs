@@ -219,7 +219,7 @@ impl Session {
         self.epoch.end = self.transcript.len();
         self.epoch.at_ms = epoch.epoch_at;
         self.blocks.decided = self.blocks.extents();
-        self.show_everything();
+        self.archive.show_everything();
         self.refresh();
         self.report_status(host);
         Ok(notices)

@@ -527,7 +527,7 @@ impl Session {
             if let Fate::Skipped(Skip::Trivial | Skip::Oversized) = batch.fate {
                 for call in &batch.calls {
                     self.account.skipped.insert(call.key.clone());
-                    self.account.untried.remove(&call.at);
+                    self.account.untried.remove(call.at);
                 }
             }
         }
@@ -579,6 +579,17 @@ impl Session {
                 .push(block.id);
         }
         self.blocks.decided.extend(block.extents.iter().copied());
+        for extent in &block.extents {
+            let end_at_ms = match extent {
+                Extent::Chain { reply_at_ms, .. } => *reply_at_ms,
+                Extent::Turns { last_at_ms, .. } => *last_at_ms,
+            };
+            self.blocks
+                .ends
+                .entry(end_at_ms)
+                .or_default()
+                .push(block.id);
+        }
         self.blocks.unplaced.insert(block.id);
         self.blocks.all.insert(block.id, block);
     }

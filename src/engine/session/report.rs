@@ -8,7 +8,6 @@ use crate::engine::block::State;
 use crate::engine::entry;
 use crate::engine::host::Host;
 use crate::engine::size::Size;
-use crate::engine::transcript::{Chain, ChainEnd};
 
 /// What one strategy did and saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,49 +129,18 @@ impl Session {
 
     fn open_cycle_thinking(&self) -> Size {
         let start = self.open_cycle_start(self.transcript.len());
-        let assistants = self.transcript.assistants();
-        let first = assistants.partition_point(|at| *at < start);
-        assistants
-            .iter()
-            .skip(first)
-            .filter_map(|at| self.transcript.assistant(*at))
-            .map(|assistant| assistant.thinking)
-            .sum()
+        self.transcript.thinking_from(start)
     }
 
     fn largest_chain_percent(&self) -> u32 {
         let total = rest(self.transcript.size(), self.ledger.saved()).chars;
-        let largest = self
-            .transcript
-            .chains()
-            .iter()
-            .map(|chain| self.chain_size(chain).chars)
-            .max()
-            .unwrap_or(0);
+        let largest = self.shares.largest();
         let percent = (largest * 100).checked_div(total).unwrap_or(0);
         u32::try_from(percent.min(100)).unwrap_or(100)
     }
 
-    fn chain_size(&self, chain: &Chain) -> Size {
-        let from = chain.anchor.or(chain.turns.first().copied()).unwrap_or(0);
-        let to = match chain.end {
-            ChainEnd::Open => self.transcript.len(),
-            ChainEnd::Closed(reply) => reply + 1,
-            ChainEnd::Interrupted(next) => next,
-        };
-        (from..to)
-            .filter(|at| !self.is_covered(*at))
-            .map(|at| self.rendered(at))
-            .sum()
-    }
-
     fn frontier_gap(&self) -> Size {
-        self.account
-            .untried
-            .iter()
-            .filter_map(|at| self.transcript.result(*at))
-            .map(|result| result.text_size)
-            .sum()
+        self.account.untried.sums().text
     }
 
     /// What a flush leaves behind, for its metrics entry.

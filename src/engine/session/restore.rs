@@ -26,6 +26,8 @@ pub(super) struct Restoring {
     /// Facts of flushes that are not committed yet, by the flush's number.
     staged: BTreeMap<u32, Vec<Fact>>,
     summaries: Vec<Summary>,
+    /// Summaries by their entries.
+    summary_at: BTreeMap<EntryId, usize>,
     /// Summaries by the occurrences that they name, oldest first.
     summary_of: BTreeMap<OccurrenceKey, Vec<usize>>,
     last_name: u32,
@@ -188,6 +190,7 @@ impl Restoring {
             };
             self.summary_of.entry(key).or_default().push(index);
         }
+        self.summary_at.insert(id.clone(), index);
         self.summaries.push(Summary {
             entry: id,
             at_ms,
@@ -291,7 +294,7 @@ impl Session {
         if self.load.at_ms != at_ms {
             self.load.at_ms = at_ms;
             self.epoch.at_ms = at_ms.unwrap_or(0);
-            self.show_everything();
+            self.archive.show_everything();
         }
     }
 
@@ -469,8 +472,8 @@ impl Session {
             .iter()
             .filter_map(|batch| self.archive.batch(*batch)?.summary.as_ref())
             .filter_map(|entry| {
-                let known = |summary: &&Summary| &summary.entry == entry;
-                let summary = restoring.summaries.iter().find(known)?;
+                let index = *restoring.summary_at.get(entry)?;
+                let summary = restoring.summaries.get(index)?;
                 Some(summary.message.content.as_str())
             })
             .collect();

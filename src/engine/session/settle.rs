@@ -37,7 +37,9 @@ impl Session {
         };
         self.ledger.set(Item::Message(at), desired.effects);
         let position = plan_position(at);
-        if self.is_covered(at) {
+        let is_covered = self.is_covered(at);
+        self.note_share(at, is_covered);
+        if is_covered {
             self.plan.clear(position);
             return;
         }
@@ -224,18 +226,13 @@ impl Session {
 
     /// Where the chain begins that is open at a position; the position itself if none is.
     pub(super) fn open_cycle_start(&self, at: Position) -> Position {
-        let begins = |chain: &&crate::engine::transcript::Chain| {
-            let first = chain.anchor.or(chain.turns.first().copied());
-            first.is_some_and(|first| first < at)
-        };
-        let Some(chain) = self.transcript.chains().iter().rev().find(begins) else {
+        let last = self.transcript.chain_before(at);
+        let Some(chain) = last.and_then(|index| self.transcript.chains().get(index)) else {
             return at;
         };
         match chain.end {
             ChainEnd::Closed(reply) if reply < at => at,
-            ChainEnd::Closed(_) | ChainEnd::Open | ChainEnd::Interrupted(_) => {
-                chain.anchor.or(chain.turns.first().copied()).unwrap_or(at)
-            }
+            ChainEnd::Closed(_) | ChainEnd::Open | ChainEnd::Interrupted(_) => chain.start(),
         }
     }
 
@@ -473,40 +470,13 @@ impl Session {
         }
     }
 
-    /// Marks everything that was archived late as fit to be shown.
-    pub(super) fn show_everything(&mut self) {
-        for index in 0..self.archive.records().len() {
-            self.show(Member::Record(index));
-        }
-        for index in 0..self.archive.aliases().len() {
-            self.show(Member::Alias(index));
-        }
-    }
-
-    fn show(&mut self, member: Member) {
-        match member {
-            Member::Record(index) => {
-                if let Some(record) = self.archive.record_mut(index)
-                    && let Standing::Spilled { shown, .. } = &mut record.standing
-                {
-                    *shown = true;
-                }
-            }
-            Member::Alias(index) => {
-                if let Some(alias) = self.archive.alias_mut(index) {
-                    alias.shown = true;
-                }
-            }
-        }
-    }
-
     /// An epoch: due edits may look at the whole transcript.
     pub(super) fn advance_epoch(&mut self) {
         self.epoch.end = self.transcript.len();
         self.epoch.at_ms = self.end_at_ms();
         for at in std::mem::take(&mut self.epoch.unshown) {
             if let Some(member) = self.member_at(at) {
-                self.show(member);
+                self.archive.show(member);
             }
             self.settle(at);
         }
@@ -634,6 +604,7 @@ impl Session {
                 batch.active = worth;
             }
         }
+        self.shares.clear();
         for at in 0..self.transcript.len() {
             self.settle(at);
         }
@@ -653,7 +624,9 @@ impl Session {
         self.account.legacy_positions.clear();
         self.account.summaries.clear();
         self.epoch.purge_waiting.clear();
+        self.epoch.purge_unarchived.clear();
         self.epoch.recovered_waiting.clear();
+        self.epoch.recovered_unarchived.clear();
         self.epoch.unshown.clear();
         for at in 0..self.transcript.len() {
             self.bind_legacy(at);

@@ -23,8 +23,8 @@ use crate::engine::transcript::{Chain, ChainEnd};
 const OUTLINE_CHARS: u64 = 80;
 
 /// A span that may be compressed.
-struct Candidate {
-    extent: Extent,
+pub(super) struct Candidate {
+    pub(super) extent: Extent,
     /// Positions of its turns' assistant messages.
     turns: Vec<Position>,
     from: Position,
@@ -57,6 +57,13 @@ impl Session {
         self.candidates()
             .iter()
             .any(|candidate| self.is_compressible(candidate, &taken))
+    }
+
+    pub(super) fn is_all_protected(&self, candidate: &Candidate) -> bool {
+        let taken = Taken::default();
+        let results = self.results_in(candidate);
+        let is_protected = |at: &Position| matches!(self.hold(*at, &taken), Held::Protected);
+        results.iter().all(is_protected)
     }
 
     fn is_compressible(&self, candidate: &Candidate, taken: &Taken) -> bool {
@@ -170,27 +177,32 @@ impl Session {
 
     fn closed_candidates(&self) -> Vec<Candidate> {
         let chains = self.transcript.chains();
-        let mut closed: Vec<usize> = self.blocks.candidates.iter().copied().collect();
-        let closing = self.closing_chain();
-        closed.extend(closing);
+        let due = self.closed_due();
+        due.into_iter()
+            .filter_map(|index| self.closed_candidate(chains.get(index)?))
+            .collect()
+    }
+
+    /// Closed chains, by index, that have left the rolling window: the last `keep` closed chains
+    /// stay, compressed or not.
+    pub(super) fn closed_due(&self) -> Vec<usize> {
         let keep = match self.flush.as_ref().map(|flush| flush.trigger) {
             Some(Trigger::Compact) => 0,
             Some(_) | None => self.config.chain_compression.rolling_window as usize,
         };
-        let is_closed = |index: &usize| {
-            closing == Some(*index)
-                || chains
-                    .get(*index)
-                    .is_some_and(|chain| matches!(chain.end, ChainEnd::Closed(_)))
+        let closing = self.closing_chain();
+        let closed = self.transcript.closed_chains();
+        let older = |keep: usize| closed.iter().rev().nth(keep).copied();
+        let last = match (closing, keep.checked_sub(1)) {
+            (None, _) => older(keep),
+            (Some(closing), None) => Some(closing),
+            (Some(_), Some(keep)) => older(keep),
         };
-        // The last `keep` closed chains stay, compressed or not.
-        let Some(last) = (0..chains.len()).rev().filter(is_closed).nth(keep) else {
+        let Some(last) = last else {
             return Vec::new();
         };
-        closed
-            .into_iter()
-            .filter(|index| *index <= last)
-            .filter_map(|index| self.closed_candidate(chains.get(index)?))
+        let due = self.blocks.candidates.range(..=last).copied();
+        due.chain(closing.filter(|closing| *closing <= last))
             .collect()
     }
 
@@ -202,7 +214,7 @@ impl Session {
         (last.end == ChainEnd::Open && !last.turns.is_empty()).then(|| chains.len() - 1)
     }
 
-    fn closed_candidate(&self, chain: &Chain) -> Option<Candidate> {
+    pub(super) fn closed_candidate(&self, chain: &Chain) -> Option<Candidate> {
         let anchor = chain.anchor?;
         let anchor_at_ms = self.transcript.slot(anchor)?.at_ms;
         let (to, reply_at_ms) = match chain.end {
@@ -229,38 +241,26 @@ impl Session {
         })
     }
 
-    /// Runs of finished turns, older than the ones to be kept, of chains that are not closed.
-    fn open_candidates(&self, len: Position) -> Vec<Candidate> {
+    /// Where the turns of open chains begin that have to stay; `None` if all of them stay.
+    pub(super) fn open_kept_from(&self) -> Option<Position> {
         let keep = match self.flush.as_ref().map(|flush| flush.trigger) {
             Some(Trigger::Tool) => 0,
-            Some(_) | None => match self.config.chain_compression.open_chain.keep_turns {
-                Some(keep) => keep as usize,
-                None => return Vec::new(),
-            },
+            Some(_) | None => self.config.chain_compression.open_chain.keep_turns? as usize,
         };
-        let kept_from = self.kept_from(keep);
+        Some(self.kept_from(keep))
+    }
+
+    /// Runs of finished turns, older than the ones to be kept, of chains that are not closed.
+    fn open_candidates(&self, len: Position) -> Vec<Candidate> {
+        let Some(kept_from) = self.open_kept_from() else {
+            return Vec::new();
+        };
         let closing = self.closing_chain();
-        let mut candidates = Vec::new();
-        for (index, chain) in self.transcript.chains().iter().enumerate().rev() {
-            let is_closed = matches!(chain.end, ChainEnd::Closed(_)) || closing == Some(index);
-            let aged = chain.turns.partition_point(|turn| *turn < kept_from);
-            let free: Vec<Position> = chain
-                .turns
-                .iter()
-                .take(aged)
-                .rev()
-                .copied()
-                .take_while(|turn| !self.is_covered(*turn))
-                .collect();
-            if !is_closed {
-                candidates.extend(self.open_candidate(&free, len));
-            }
-            if aged > 0 && free.is_empty() {
-                // Older turns were looked at when they aged.
-                break;
-            }
-        }
-        candidates
+        let open = self.blocks.unclosed.iter().rev();
+        open.filter(|index| Some(**index) != closing)
+            .filter_map(|index| self.transcript.chains().get(*index))
+            .filter_map(|chain| self.open_candidate(chain, kept_from, len))
+            .collect()
     }
 
     /// Where the last `keep` tool-using turns begin.
@@ -277,8 +277,16 @@ impl Session {
         turns.copied().nth(back).unwrap_or(0)
     }
 
-    /// `free` are turns in falling order.
-    fn open_candidate(&self, free: &[Position], len: Position) -> Option<Candidate> {
+    /// The last turns of a chain that are old enough and that no block stands for.
+    pub(super) fn open_candidate(
+        &self,
+        chain: &Chain,
+        kept_from: Position,
+        len: Position,
+    ) -> Option<Candidate> {
+        let aged = chain.turns.partition_point(|turn| *turn < kept_from);
+        let aged = chain.turns.get(..aged)?.iter().rev().copied();
+        let free: Vec<Position> = aged.take_while(|turn| !self.is_covered(*turn)).collect();
         let (last, first) = (*free.first()?, *free.last()?);
         let to = self.transcript.turn_end(last);
         let has_open_call = self
@@ -603,12 +611,12 @@ impl Session {
             .iter()
             .map(|block| summary::body_of(&block.body))
             .collect();
-        let mut refs: Vec<Ref> = Vec::new();
-        for name in blocks.iter().flat_map(|block| &block.refs) {
-            if !refs.contains(name) {
-                refs.push(*name);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let refs: Vec<Ref> = blocks
+            .iter()
+            .flat_map(|block| block.refs.iter().copied())
+            .filter(|name| seen.insert(*name))
+            .collect();
         let extents: Vec<Extent> = blocks
             .iter()
             .flat_map(|block| block.extents.iter().copied())
@@ -641,20 +649,25 @@ impl Session {
         }
     }
 
-    /// The longest row of compressed chains without another closed chain between them, newest row
-    /// first.
+    /// The newest row of compressed chains without another closed chain between them, oldest first.
+    /// Costs what the row has of blocks, however many chains these stand for.
     fn adjacent_blocks(&self) -> Vec<BlockId> {
         let mut row: Vec<BlockId> = Vec::new();
-        for chain in self.transcript.chains().iter().rev() {
-            let ChainEnd::Closed(reply) = chain.end else {
-                continue;
+        let closed = self.transcript.closed_chains();
+        let newest = self.blocks.replies.keys().next_back().copied();
+        let mut next = newest.and_then(|reply| self.transcript.chain_at(reply));
+        while let Some(index) = next {
+            let chain = self.transcript.chains().get(index);
+            let Some(ChainEnd::Closed(reply)) = chain.map(|chain| chain.end) else {
+                break;
             };
-            match self.blocks.replies.get(&reply) {
-                Some(id) if row.last() == Some(id) => {}
-                Some(id) => row.push(*id),
-                None if row.is_empty() => {}
-                None => break,
-            }
+            let Some(id) = self.blocks.replies.get(&reply).copied() else {
+                break;
+            };
+            row.push(id);
+            let first = self.chains_of(id).into_iter().min().unwrap_or(index);
+            let older = closed.partition_point(|closed| *closed < first.min(index));
+            next = older.checked_sub(1).and_then(|at| closed.get(at)).copied();
         }
         row.reverse();
         row

@@ -3,7 +3,6 @@
 use super::flush::Trigger;
 use super::{Session, Usage};
 use crate::engine::size::utf16_len;
-use crate::engine::stub;
 use crate::engine::summary;
 
 /// The part of the text that a summary is taken to keep, for an estimate: one part in this many.
@@ -56,22 +55,10 @@ impl Session {
 
     /// An estimate of what a flush would save now, in characters.
     fn would_save(&self) -> u64 {
-        let stub = utf16_len(&stub::stub(crate::engine::ids::Ref(1)));
-        let mut raw = 0;
-        let mut stubs = 0;
-        let mut turns = std::collections::BTreeSet::new();
-        for at in self.account.untried.range(..self.ripe_before()) {
-            let Some(result) = self.transcript.result(*at) else {
-                continue;
-            };
-            turns.extend(result.site.map(|site| site.assistant));
-            let chars = result.text_size.chars;
-            raw += chars;
-            stubs += chars.saturating_sub(stub);
-        }
+        let ripe = self.account.untried.sums_before(self.ripe_before());
         let footer = utf16_len(&summary::content("", &[]));
-        let summaries = raw / SUMMARY_PART + turns.len() as u64 * footer;
-        stubs.saturating_sub(summaries) + self.spans_would_save()
+        let summaries = ripe.text.chars / SUMMARY_PART + u64::from(ripe.n_turns) * footer;
+        ripe.stubs_save.saturating_sub(summaries) + self.spans_would_save()
     }
 }
 

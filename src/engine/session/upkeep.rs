@@ -65,14 +65,21 @@ impl Session {
         let is_untried =
             is_open && !is_recovered && !is_protected && !self.account.skipped.contains(&key);
         let is_error = result.is_error;
+        let text_size = result.text_size;
         if is_recovered {
             self.epoch.recovered_waiting.insert(at);
+            if member.is_none() {
+                self.epoch.recovered_unarchived.insert(at);
+            }
         }
         if is_error && is_large {
             self.epoch.purge_waiting.insert(site.assistant);
+            if member.is_none() {
+                self.epoch.purge_unarchived.insert(site.assistant);
+            }
         }
         if is_untried {
-            self.account.untried.insert(at);
+            self.account.untried.insert(at, site.assistant, text_size);
             self.account.fresh.push(at);
         } else if member.is_some() && !is_protected {
             self.transcript.release(at);
@@ -124,7 +131,7 @@ impl Session {
                 .transcript
                 .result(at)
                 .is_some_and(|result| threshold > 0 && result.text_size.chars >= threshold);
-            if !is_outsized || !self.may_replace() || !self.account.untried.contains(&at) {
+            if !is_outsized || !self.may_replace() || !self.account.untried.contains(at) {
                 continue;
             }
             if let Err(err) = self.put_away(at, now_ms, host) {
@@ -259,27 +266,28 @@ impl Session {
             if !self.archive_one(at, Standing::Recovered { refs }, now_ms, host) {
                 return;
             }
+            self.epoch.recovered_unarchived.remove(&at);
         }
-        for at in self.purge_due() {
-            if !self.archive_one(at, Standing::Archived, now_ms, host) {
-                return;
+        for assistant in self.purge_due() {
+            for at in self.failed_calls(assistant) {
+                if !self.archive_one(at, Standing::Archived, now_ms, host) {
+                    return;
+                }
             }
+            self.epoch.purge_unarchived.remove(&assistant);
         }
     }
 
     fn recovered_due(&self) -> Vec<Position> {
         let grace = self.config.recovery_grace_turns as usize;
         let len = self.transcript.len();
-        self.epoch
-            .recovered_waiting
-            .iter()
-            .copied()
+        let waiting = self.epoch.recovered_unarchived.iter().copied();
+        waiting
             .take_while(|at| self.transcript.users_between(*at, len) > grace)
-            .filter(|at| self.member_at(*at).is_none())
             .collect()
     }
 
-    /// Results of failed calls that have cooled down and are in no record yet.
+    /// Assistant messages with failed calls that have cooled down and are in no record yet.
     fn purge_due(&self) -> Vec<Position> {
         let settings = &self.config.purge_errors;
         if !settings.enabled {
@@ -289,23 +297,26 @@ impl Session {
         let cooled = |at: &Position| {
             self.transcript.assistants_between(at + 1, len) >= settings.cooldown_turns as usize
         };
-        let mut due = Vec::new();
-        for at in self.epoch.purge_waiting.iter().copied().take_while(cooled) {
-            let Some(assistant) = self.transcript.assistant(at) else {
-                continue;
-            };
-            for call in &assistant.calls {
-                let is_large = call.arguments_size.chars >= u64::from(settings.min_arg_chars);
-                let failed = call.result.filter(|result| {
-                    self.transcript
-                        .result(*result)
-                        .is_some_and(|result| result.is_error)
-                        && self.member_at(*result).is_none()
-                });
-                due.extend(failed.filter(|_| is_large));
-            }
-        }
-        due
+        let waiting = self.epoch.purge_unarchived.iter().copied();
+        waiting.take_while(cooled).collect()
+    }
+
+    /// Results of the failed calls of an assistant message whose arguments are large.
+    fn failed_calls(&self, assistant: Position) -> Vec<Position> {
+        let least = u64::from(self.config.purge_errors.min_arg_chars);
+        let calls = self.transcript.assistant(assistant);
+        calls
+            .iter()
+            .flat_map(|assistant| &assistant.calls)
+            .filter(|call| call.arguments_size.chars >= least)
+            .filter_map(|call| call.result)
+            .filter(|at| {
+                self.transcript
+                    .result(*at)
+                    .is_some_and(|call| call.is_error)
+            })
+            .filter(|at| self.member_at(*at).is_none())
+            .collect()
     }
 
     /// The names that a call of the query tool asked for.
@@ -467,7 +478,7 @@ impl Session {
             };
             let is_only_archived = record.standing == Standing::Archived;
             records.push(self.archive.insert(record, hash));
-            if !is_only_archived || !self.account.untried.contains(&at) {
+            if !is_only_archived || !self.account.untried.contains(at) {
                 self.let_go(at);
             }
         }
@@ -509,7 +520,7 @@ impl Session {
 
     /// Lets the text of an archived result go.
     pub(super) fn let_go(&mut self, at: Position) {
-        self.account.untried.remove(&at);
+        self.account.untried.remove(at);
         let site = self.transcript.result(at).and_then(|result| result.site);
         self.transcript.release(at);
         if let Some(site) = site {
