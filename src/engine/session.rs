@@ -213,6 +213,8 @@ struct Epoch {
 struct Account {
     /// Results that are answered, unprotected and untried.
     untried: Untried,
+    /// Results whose text is our stub already: the host sends a context that was pruned before.
+    stubbed: BTreeSet<Position>,
     /// Untried results that have not been looked at for their size.
     fresh: Vec<Position>,
     /// Results that were tried and left as they are.

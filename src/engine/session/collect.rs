@@ -48,6 +48,7 @@ impl Session {
             stage: Stage::Summarizing,
             requests: 0,
             last_name: self.archive.last_name(),
+            last_block: self.blocks.last_id,
         };
         self.flush = Some(flush);
         self.forget_hopeless();
@@ -55,7 +56,6 @@ impl Session {
             self.flush = None;
             return false;
         }
-        self.last_flush += 1;
         self.queue_requests(now_ms);
         self.pump(host);
         self.advance_flush(now_ms, host);

@@ -44,11 +44,11 @@ impl Session {
 
     /// Commits the flush in progress.
     pub(super) fn commit(&mut self, now_ms: u64, host: &mut dyn Host) {
-        let Some(mut flush) = self.flush.take() else {
+        let Some(flush) = self.flush.take() else {
             return;
         };
-        self.drop_worthless_spans(&mut flush);
         let result = self.sum_up(&flush);
+        self.last_flush = flush.number;
         let mut written = Written::default();
         let outcome = match self.write(&flush, &result, host, &mut written) {
             Ok(()) => {
@@ -59,7 +59,7 @@ impl Session {
             }
             Err(err) => {
                 if !written.has_names {
-                    self.archive.take_back(flush.last_name);
+                    self.take_back_names(&flush);
                 }
                 host.notify(&Notice::error(format!(
                     "pruner: the session log cannot be written ({err}); nothing was pruned, and \
@@ -70,16 +70,6 @@ impl Session {
         };
         self.write_stats(&flush, host);
         self.write_metrics(&flush, outcome, now_ms, host);
-    }
-
-    fn drop_worthless_spans(&mut self, flush: &mut Flush) {
-        for span in std::mem::take(&mut flush.spans) {
-            if self.is_span_worth_it(flush, &span, body_text(&span.body)) {
-                flush.spans.push(span);
-            } else {
-                self.blocks.decided.extend(span.extents.iter().copied());
-            }
-        }
     }
 
     fn sum_up(&self, flush: &Flush) -> Tally {
@@ -201,8 +191,9 @@ impl Session {
                 .range_summary_text
                 .clone()
                 .or_else(|| chain.body.clone())
-                .unwrap_or_else(|| body_text(&span.body).to_owned());
+                .unwrap_or_else(|| span.body.text().to_owned());
             let entry = host.append(entry::CHAIN, &entry::write(&chain))?;
+            written.has_names = true;
             written.spans.push((index, body, backfill, entry));
         }
         // The commit. Everything above counts from here on.
@@ -695,17 +686,6 @@ fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
             })
         })
         .collect()
-}
-
-fn body_text(body: &Body) -> &str {
-    match body {
-        Body::Summaries(text) | Body::Own { text, .. } => text,
-        Body::Fused {
-            ask: super::flush::Ask::Answered(text),
-            ..
-        } => text,
-        Body::Fused { fallback, .. } => fallback,
-    }
 }
 
 fn counted(n: u32, what: &str) -> String {

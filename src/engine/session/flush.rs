@@ -194,6 +194,21 @@ pub(super) enum Body {
     },
 }
 
+impl Body {
+    /// The body as far as it is known: until a fused summary is there, its parts.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Summaries(text)
+            | Self::Own { text, .. }
+            | Self::Fused {
+                ask: Ask::Answered(text),
+                ..
+            } => text,
+            Self::Fused { fallback, .. } => fallback,
+        }
+    }
+}
+
 /// Which request of a flush is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Row {
@@ -215,8 +230,9 @@ pub(super) struct Flush {
     pub(super) stage: Stage,
     /// Requests that were answered or failed.
     pub(super) requests: u32,
-    /// The last name that was given out before.
+    /// The last name and the last block that were given out before.
     pub(super) last_name: Ref,
+    pub(super) last_block: u32,
 }
 
 impl Flush {

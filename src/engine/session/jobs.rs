@@ -5,6 +5,7 @@ use super::{JobUsage, Session};
 use crate::engine::entry;
 use crate::engine::host::{FailureKind, Host, JobKind, ModelChoice, Notice, Outcome, Request};
 use crate::engine::ids::JobId;
+use crate::engine::size::utf16_len;
 use crate::engine::summary;
 
 /// How long the session's model serves before the configured one is tried again.
@@ -233,6 +234,10 @@ impl Session {
         for span in self.flush.iter_mut().flat_map(|flush| &mut flush.spans) {
             if let Body::Fused { ask, fallback, .. } = &span.body {
                 match ask {
+                    Ask::Answered(text) if utf16_len(text) > utf16_len(fallback) => {
+                        failures.push("the fused summary is longer than its parts".to_owned());
+                        span.body = Body::Summaries(fallback.clone());
+                    }
                     Ask::Answered(_) => fused += 1,
                     Ask::Failed(why) => {
                         failures.push(why.clone());
@@ -252,11 +257,7 @@ impl Session {
 
     /// Gives the flush in progress up; its batches wait for the next one.
     pub(super) fn abandon_flush(&mut self, host: &mut dyn Host) {
-        if let Some(flush) = self.flush.take() {
-            for job in flush.running() {
-                host.cancel(job);
-            }
-        }
+        self.give_up_flush();
         for job in std::mem::take(&mut self.orphaned_jobs) {
             host.cancel(job);
         }
@@ -266,7 +267,14 @@ impl Session {
     pub(super) fn give_up_flush(&mut self) {
         if let Some(flush) = self.flush.take() {
             self.orphaned_jobs.extend(flush.running());
+            self.take_back_names(&flush);
         }
+    }
+
+    /// Takes back what a flush has named and not written.
+    pub(super) fn take_back_names(&mut self, flush: &Flush) {
+        self.archive.take_back(flush.last_name);
+        self.blocks.last_id = flush.last_block;
     }
 
     /// Batches with an answer, oldest first.

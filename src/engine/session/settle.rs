@@ -337,6 +337,9 @@ impl Session {
             let Some(at) = self.position_of(member) else {
                 continue;
             };
+            if self.account.stubbed.contains(&at) {
+                return true;
+            }
             any = true;
             let (Some(result), Some(record)) =
                 (self.transcript.result(at), self.archive.record(record))
@@ -619,6 +622,7 @@ impl Session {
     /// Enters the whole transcript into the accounts anew.
     fn renew_accounts(&mut self) {
         self.account.untried.clear();
+        self.account.stubbed.clear();
         self.account.orphans.clear();
         self.account.legacy.clear();
         self.account.legacy_positions.clear();

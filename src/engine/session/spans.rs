@@ -98,10 +98,18 @@ impl Session {
             if !self.is_compressible(&candidate, &taken) {
                 continue;
             }
-            if let Some(span) = self.plan_span(&candidate, &taken, now_ms, host)
-                && let Some(flush) = &mut self.flush
-            {
-                flush.spans.push(span);
+            let last_name = self.archive.last_name();
+            let Some(span) = self.plan_span(&candidate, &taken, now_ms, host) else {
+                continue;
+            };
+            if self.is_span_worth_it(&span) {
+                self.blocks.last_id = span.id.0;
+                self.flush
+                    .iter_mut()
+                    .for_each(|flush| flush.spans.push(span.clone()));
+            } else {
+                self.archive.take_back(last_name);
+                self.blocks.decided.insert(candidate.extent);
             }
         }
         self.plan_merge(now_ms, host);
@@ -403,9 +411,8 @@ impl Session {
         }
         let supersedes = self.blocks_inside(candidate);
         let body = self.body_for(candidate, taken, &refs, &supersedes, now_ms, host);
-        self.blocks.last_id += 1;
         Some(SpanWork {
-            id: BlockId(self.blocks.last_id),
+            id: BlockId(self.blocks.last_id + 1),
             extents: vec![candidate.extent],
             from: candidate.from,
             to: candidate.to,
@@ -691,15 +698,10 @@ impl Session {
     }
 
     /// B2 for a span of the flush in progress, counted as it will stand once the flush is committed.
-    pub(super) fn is_span_worth_it(&self, flush: &Flush, span: &SpanWork, body: &str) -> bool {
-        if span.is_merge() {
-            // Merged blocks: the bodies are what there is to gain from.
-            let blocks = span
-                .supersedes
-                .iter()
-                .filter_map(|id| self.blocks.all.get(id));
-            return utf16_len(body) < blocks.map(|block| utf16_len(&block.body)).sum();
-        }
+    fn is_span_worth_it(&self, span: &SpanWork) -> bool {
+        let Some(flush) = &self.flush else {
+            return false;
+        };
         let protected: Vec<ProtectedOutput<'_>> = span
             .protected
             .iter()
@@ -709,7 +711,7 @@ impl Session {
                 text: result.text.as_deref().unwrap_or_default(),
             })
             .collect();
-        let text = block::write(span.id, &span.refs, body, &protected);
+        let text = block::write(span.id, &span.refs, span.body.text(), &protected);
         utf16_len(&text) < self.replaced_chars(flush, span)
     }
 

@@ -82,12 +82,24 @@ impl Session {
             self.account.untried.insert(at, site.assistant, text_size);
             self.account.fresh.push(at);
         } else if member.is_some() && !is_protected {
+            if self.is_stub(at, member) {
+                self.account.stubbed.insert(at);
+            }
             self.transcript.release(at);
             self.transcript.release_arguments(site);
         }
         if self.is_unshown(member) {
             self.epoch.unshown.insert(at);
         }
+    }
+
+    fn is_stub(&self, at: Position, member: Option<Member>) -> bool {
+        let record = member.and_then(|member| self.archive.original(member));
+        let text = self
+            .transcript
+            .result(at)
+            .and_then(|result| result.text.as_deref());
+        record.is_some_and(|record| text == Some(stub::stub(record.name).as_str()))
     }
 
     fn is_unshown(&self, member: Option<Member>) -> bool {
