@@ -35,6 +35,8 @@ pub struct Record {
     pub stored: Stored,
     pub has_other_parts: bool,
     pub standing: Standing,
+    /// Whether the context may show already that it is archived.
+    pub shown: bool,
 }
 
 /// Where the text of a record is.
@@ -61,7 +63,7 @@ pub enum Standing {
     /// A summary covers it.
     Summarized { batch: Index },
     /// It went to a blob; the stub is kept since it holds the preview.
-    Spilled { stub: String, shown: bool },
+    Spilled { stub: String },
     /// An output of `context_tree_query` whose time is over; carries what it had recovered.
     Recovered { refs: Vec<String> },
     /// It is recoverable, and that is all: it stays as it is until its span is compressed.
@@ -255,7 +257,7 @@ impl Archive {
                 .or_insert(index);
             self.hashes.insert(index, hash);
         }
-        if matches!(record.standing, Standing::Spilled { shown: false, .. }) {
+        if !record.shown {
             self.unshown.insert(Member::Record(index));
         }
         self.by_name.insert(record.name, index);
@@ -287,12 +289,8 @@ impl Archive {
         self.unshown.remove(&member);
         match member {
             Member::Record(index) => {
-                if let Some(Standing::Spilled { shown, .. }) = self
-                    .records
-                    .get_mut(index)
-                    .map(|record| &mut record.standing)
-                {
-                    *shown = true;
+                if let Some(record) = self.records.get_mut(index) {
+                    record.shown = true;
                 }
             }
             Member::Alias(index) => {

@@ -213,8 +213,6 @@ struct Epoch {
 struct Account {
     /// Results that are answered, unprotected and untried.
     untried: Untried,
-    /// Results whose text is our stub already: the host sends a context that was pruned before.
-    stubbed: BTreeSet<Position>,
     /// Untried results that have not been looked at for their size.
     fresh: Vec<Position>,
     /// Results that were tried and left as they are.
@@ -359,6 +357,9 @@ impl Session {
         self.begin(now_ms);
         self.is_at_boundary = false;
         self.write_diagnostics(host);
+        if self.config.enabled {
+            self.archive_orphans(now_ms, host);
+        }
         let due = match self.config.cache_policy {
             CachePolicy::Live => true,
             CachePolicy::Stable => self.is_cold(now_ms) && self.log_cold_epoch(host),
@@ -457,6 +458,9 @@ impl Session {
         self.transcript.set_turn_base(base);
         self.plan.truncate(u32::try_from(at).unwrap_or(u32::MAX));
         self.ledger.truncate(at);
+        self.account
+            .inserted
+            .retain(|_, behind| (*behind as Position) < at);
         self.epoch.end = self.epoch.end.min(at);
         self.epoch.sent = self.epoch.sent.min(at);
         self.is_stale = true;

@@ -1,8 +1,11 @@
 //! The short texts that stand where something was taken out of the context.
 
+use std::collections::BTreeMap;
+
 use super::ids::Ref;
 
 const STUB_START: &str = "[Summarized in pruner summary, ref `";
+const STUB_END: &str = "`. Use context_tree_query to retrieve full output.]";
 const SPILL_START: &str = "[Spilled: ";
 const SPILL_PREVIEW: &str = " bytes). Head preview:";
 const RECOVERED_START: &str = "[Recovered output put away again. Originals: ";
@@ -14,7 +17,14 @@ const CHAIN_TAG: &str = "<compressed-chain";
 /// Source: the seed document, "Stub-replace instead of delete".
 #[must_use]
 pub fn stub(reference: Ref) -> String {
-    format!("{STUB_START}{reference}`. Use context_tree_query to retrieve full output.]")
+    format!("{STUB_START}{reference}{STUB_END}")
+}
+
+/// The ref of a text that is nothing but the stub of a summarized result.
+#[must_use]
+pub fn ref_of_stub(text: &str) -> Option<Ref> {
+    let reference = text.strip_prefix(STUB_START)?.strip_suffix(STUB_END)?;
+    Ref::parse(reference)
 }
 
 /// What stands in place of a recovered output whose grace is over.
@@ -51,6 +61,16 @@ pub fn spill_stub(tool: &str, bytes: u64, preview: &str, location: &str, referen
 #[must_use]
 pub fn purged_arguments(size: u64) -> String {
     format!(r#"{{"_purged":"{PURGED_TAG} size=\"{size}\"/>"}}"#)
+}
+
+/// Whether arguments, a JSON text, are what [`purged_arguments`] writes: they are not purged again.
+#[must_use]
+pub fn are_purged(arguments: &str) -> bool {
+    let fields: Result<BTreeMap<&str, String>, _> = serde_json::from_str(arguments);
+    fields.is_ok_and(|fields| {
+        let marker = fields.get("_purged");
+        fields.len() == 1 && marker.is_some_and(|marker| marker.starts_with(PURGED_TAG))
+    })
 }
 
 /// Finds one of our markers in a text that the model wrote, and names it.
@@ -101,6 +121,24 @@ mod tests {
             purged_arguments(512),
             r#"{"_purged":"<purged-errored-args size=\"512\"/>"}"#
         );
+    }
+
+    #[test]
+    fn stubs_and_markers_are_known_again() {
+        assert_eq!(ref_of_stub(&stub(Ref(12))), Some(Ref(12)));
+        assert_eq!(ref_of_stub(&format!("{} ", stub(Ref(12)))), None);
+        for (arguments, expected) in [
+            (purged_arguments(7).as_str(), true),
+            (
+                r#"{ "_purged" : "\u003cpurged-errored-args size=\"7\"/>" }"#,
+                true,
+            ),
+            (r#"{"_purged":"yes"}"#, false),
+            (r#"{"content":"<purged-errored-args"}"#, false),
+            ("", false),
+        ] {
+            assert_eq!(are_purged(arguments), expected, "{arguments}");
+        }
     }
 
     #[test]

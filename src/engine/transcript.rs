@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::entry::SUMMARY;
-use super::ids::OccurrenceKey;
+use super::ids::{OccurrenceKey, Ref};
 use super::message::{Block, Message, Role, StopReason};
 use super::protect::path_argument;
 use super::size::Size;
+use super::stub::{are_purged, ref_of_stub};
 
 /// The position of a message in the transcript, from 0.
 pub type Position = usize;
@@ -70,6 +71,8 @@ pub struct Call {
     /// A JSON text; `None` once released.
     pub arguments: Option<String>,
     pub arguments_size: Size,
+    /// Whether the arguments are the marker of purged ones already.
+    pub is_purged: bool,
     /// The argument that `protectedPaths` looks at.
     pub path: Option<String>,
     pub result: Option<Position>,
@@ -84,6 +87,8 @@ pub struct ToolResult {
     /// Its text blocks, joined with line ends; `None` once released.
     pub text: Option<String>,
     pub text_size: Size,
+    /// The ref that the text is the stub of.
+    pub stub_of: Option<Ref>,
     /// Kinds of the parts that are no text.
     pub other_parts: Vec<String>,
     /// The call that it answers; `None`: it answers none.
@@ -616,6 +621,7 @@ fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
             }
             Block::ToolCall(call) => assistant.calls.push(Call {
                 arguments_size: Size::of_text(&call.arguments),
+                is_purged: are_purged(&call.arguments),
                 path: path_argument(&call.arguments),
                 id: call.id,
                 tool: call.name,
@@ -643,6 +649,7 @@ fn result_of(call_id: &str, tool: &str, is_error: bool, message: &Message) -> To
         tool: tool.to_owned(),
         is_error,
         text_size: Size::of_text(&text),
+        stub_of: ref_of_stub(&text),
         text: Some(text),
         other_parts,
         site: None,

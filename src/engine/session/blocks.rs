@@ -144,6 +144,10 @@ impl Session {
         for span in &spans {
             self.sort_span(block, *span, &mut dropped, &mut shown)?;
         }
+        if dropped.is_empty() {
+            // The host sends back what the model was shown: the block stands there already.
+            return Err(Misfit::Absent);
+        }
         dropped.sort_unstable();
         let mut text = self.block_text(block, &shown)?;
         let messages: Size = dropped
@@ -249,6 +253,10 @@ impl Session {
                                 .transcript
                                 .result(result)
                                 .is_some_and(|result| block.protected.contains(&result.call_id));
+                            if !shows && result >= span.to {
+                                // It came when its turn was gone from the context.
+                                continue;
+                            }
                             if !shows {
                                 return Err(Misfit::Unarchived);
                             }
@@ -345,6 +353,11 @@ impl Session {
             self.blocks.replies.insert(*reply, id);
             self.settle(*reply);
         }
+        for late in self.late_results(&placement) {
+            self.account.untried.remove(late);
+            self.note_result(late);
+            self.settle(late);
+        }
         self.blocks.unplaced.remove(&id);
         if let Some(block) = self.blocks.all.get_mut(&id) {
             block.state = State::Placed(placement);
@@ -392,6 +405,7 @@ impl Session {
         };
         block.state = State::Unplaced;
         self.blocks.unplaced.insert(id);
+        let late = self.late_results(&placement);
         let aspect = Aspect::Insertion(Inserted::Block(id.0));
         self.plan.set(plan_position(placement.behind), aspect, None);
         for run in &placement.runs {
@@ -407,7 +421,23 @@ impl Session {
         for at in placement.runs.iter().flat_map(|run| run.positions()) {
             self.settle(at);
         }
+        for at in late {
+            self.account.orphans.remove(&at);
+            self.note_result(at);
+            self.settle(at);
+        }
         self.settle_block_summaries(id);
+    }
+
+    /// Results that came when the block stood for their turns already.
+    fn late_results(&self, placement: &Placement) -> Vec<Position> {
+        let dropped = placement.runs.iter().flat_map(|run| run.positions());
+        dropped
+            .filter_map(|at| self.transcript.assistant(at))
+            .flat_map(|assistant| &assistant.calls)
+            .filter_map(|call| call.result)
+            .filter(|result| !self.is_covered(*result))
+            .collect()
     }
 
     fn settle_block_summaries(&mut self, id: BlockId) {

@@ -10,7 +10,6 @@ use super::{Position, Session};
 use crate::engine::archive::{Batch, Member, Standing};
 use crate::engine::block::{self, Block, Extent, State};
 use crate::engine::config::FlushMode;
-use crate::engine::delimiter::disarm;
 use crate::engine::entry;
 use crate::engine::host::{Cost, Host, HostError, Notice};
 use crate::engine::ids::{BlockId, EntryId};
@@ -300,6 +299,7 @@ impl Session {
                 hash: self.hash_at(*at),
                 standing: Standing::Archived,
                 blob: None,
+                is_late: false,
             })
             .collect()
     }
@@ -346,7 +346,7 @@ impl Session {
             Body::Fused {
                 ask: super::flush::Ask::Answered(text),
                 ..
-            } => (Some(disarm(text).into_owned()), None, false),
+            } => (Some(text.clone()), None, false),
             Body::Fused { fallback, .. } => (None, Some(fallback.clone()), false),
         };
         entry::Chain {
@@ -683,6 +683,7 @@ fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
                 hash: call.hash.clone(),
                 standing: Standing::Summarized { batch: index },
                 blob: None,
+                is_late: false,
             })
         })
         .collect()

@@ -123,7 +123,11 @@ impl Session {
         if let Some(flush) = &mut self.flush {
             flush.requests += 1;
         }
-        let ask = self.judge(outcome, model, now_ms);
+        let ask = match (row, self.judge(outcome, model, now_ms)) {
+            // A fused summary has no calls of its own: labels in it are wrong.
+            (Row::Span(_), Ask::Answered(text)) => Ask::Answered(summary::label_refs(&text, &[])),
+            (_, ask) => ask,
+        };
         self.answer(row, ask);
         self.pump(host);
         self.advance_flush(now_ms, host);

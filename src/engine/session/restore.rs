@@ -44,6 +44,8 @@ enum Fact {
         at_ms: u64,
         index: entry::Index,
         hashes: Vec<ContentHash>,
+        /// The summary that was written for it, if that came first.
+        summary: Option<usize>,
     },
     Alias {
         entry: EntryId,
@@ -167,6 +169,11 @@ impl Restoring {
         for named in &index.refs {
             self.reserve(Some(&named.short_id));
         }
+        let summary = index
+            .tool_calls
+            .first()
+            .filter(|_| !index.backfilled)
+            .and_then(|first| self.summary_before(&key_of(first)));
         let flush = index.flush;
         let entry = id;
         self.put(
@@ -176,6 +183,7 @@ impl Restoring {
                 at_ms,
                 index,
                 hashes,
+                summary,
             },
         );
     }
@@ -203,6 +211,14 @@ impl Restoring {
         if let Some(name) = name.and_then(Ref::parse) {
             self.last_name = self.last_name.max(name.0);
         }
+    }
+
+    /// The newest summary so far that names this call and is not taken yet: a flush that failed may
+    /// have left an older one.
+    fn summary_before(&mut self, key: &OccurrenceKey) -> Option<usize> {
+        let newest = self.summary_of.get(key)?.last().copied()?;
+        let summary = self.summaries.get_mut(newest)?;
+        (!std::mem::replace(&mut summary.is_taken, true)).then_some(newest)
     }
 
     /// The oldest summary that names these calls and is not taken yet.
@@ -266,7 +282,8 @@ impl Session {
                 at_ms,
                 index,
                 hashes,
-            } => self.apply_records(&entry, at_ms, index, hashes, restoring),
+                summary,
+            } => self.apply_records(&entry, at_ms, index, hashes, summary, restoring),
             Fact::Alias {
                 entry,
                 at_ms,
@@ -304,6 +321,7 @@ impl Session {
         at_ms: u64,
         index: entry::Index,
         hashes: Vec<ContentHash>,
+        summary: Option<usize>,
         restoring: &mut Restoring,
     ) {
         let keys: Vec<OccurrenceKey> = index.tool_calls.iter().map(key_of).collect();
@@ -313,7 +331,7 @@ impl Session {
                 .iter()
                 .all(|call| call.spill_path.is_none());
         let summary = is_summarized
-            .then(|| restoring.summary_for(&keys))
+            .then(|| summary.or_else(|| restoring.summary_for(&keys)))
             .flatten();
         let batch = self.archive.batches().len();
         let mut records = Vec::new();
@@ -338,7 +356,6 @@ impl Session {
                         location,
                         name,
                     ),
-                    shown: !index.from_next_epoch,
                 }
             } else if let Some(refs) = &index.recovered {
                 Standing::Recovered { refs: refs.clone() }
@@ -349,7 +366,8 @@ impl Session {
             };
             let is_empty =
                 call.spill_path.is_none() && hash == ContentHash::of(&call.tool_name, "");
-            let record = record_of(call, name, key, standing, entry, position, at_ms);
+            let mut record = record_of(call, name, key, standing, entry, position, at_ms);
+            record.shown = !index.from_next_epoch;
             records.push(self.archive.insert(record, (!is_empty).then_some(hash)));
         }
         if is_summarized {
@@ -587,6 +605,7 @@ fn record_of(
         },
         has_other_parts: !call.other_parts.is_empty(),
         standing,
+        shown: true,
         tool: call.tool_name,
         key,
     }

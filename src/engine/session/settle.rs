@@ -8,12 +8,13 @@ use super::ledger::{Effect, Item, Saved, Strategy};
 use super::{Position, Session};
 use crate::engine::archive::{Member, Standing};
 use crate::engine::config::CachePolicy;
+use crate::engine::digest::ContentHash;
 use crate::engine::entry;
 use crate::engine::host::{Host, Notice};
 use crate::engine::plan::{Aspect, Change, Inserted};
 use crate::engine::size::{Size, utf16_len};
 use crate::engine::stub;
-use crate::engine::transcript::{Assistant, Call, ChainEnd, Kind, ToolResult};
+use crate::engine::transcript::{Assistant, Call, CallSite, ChainEnd, Kind, ToolResult};
 
 /// What should stand in place of one message.
 #[derive(Default)]
@@ -86,8 +87,15 @@ impl Session {
         desired
     }
 
+    /// The call that a result answers; `None` if there is none, or if a block has taken its place
+    /// before the result came.
+    pub(super) fn site_in_context(&self, at: Position) -> Option<CallSite> {
+        let site = self.transcript.result(at)?.site?;
+        (self.is_covered(at) || !self.is_covered(site.assistant)).then_some(site)
+    }
+
     fn desire_result(&self, at: Position, result: &ToolResult, size: Size, desired: &mut Desired) {
-        let Some(site) = result.site else {
+        let Some(site) = self.site_in_context(at) else {
             desired.edits.push((Aspect::Presence, Change::Drop(1)));
             desired.effects.push(Effect {
                 strategy: Strategy::Pairing,
@@ -144,11 +152,11 @@ impl Session {
                 (active && self.stands_pruned(member))
                     .then(|| (stub::stub(record.name), Strategy::Stub))
             }
-            Standing::Spilled { stub, shown } => {
-                (*shown && self.stands_pruned(member)).then(|| (stub.clone(), Strategy::Spill))
-            }
+            Standing::Spilled { stub } => (record.shown && self.stands_pruned(member))
+                .then(|| (stub.clone(), Strategy::Spill)),
             Standing::Recovered { refs } => {
-                (!self.is_in_grace(at)).then(|| (stub::recovered_stub(refs), Strategy::Stub))
+                let is_due = record.shown && !self.is_in_grace(at);
+                is_due.then(|| (stub::recovered_stub(refs), Strategy::Stub))
             }
             Standing::Archived => None,
         }
@@ -241,7 +249,10 @@ impl Session {
         if !self.may_replace() || !self.is_purge_due(at) || !assistant.stop.is_sent() {
             return None;
         }
-        let result = call.result?;
+        if call.is_purged {
+            return None;
+        }
+        let result = call.result.filter(|at| self.is_put_away(*at))?;
         let is_error = match self.member_at(result)? {
             Member::Record(index) => self.archive.record(index)?.is_error,
             Member::Alias(index) => self.archive.alias(index)?.is_error,
@@ -259,18 +270,28 @@ impl Session {
             && at < self.epoch.end
     }
 
-    /// Whether the failed calls of a message are in records, as they must be before their arguments
-    /// go.
-    fn failures_are_archived(&self, at: Position) -> bool {
+    /// Whether nothing that is not in a record yet holds up the purge of a message's failed calls.
+    fn can_purge_all(&self, at: Position) -> bool {
+        let least = u64::from(self.config.purge_errors.min_arg_chars);
         let calls = self.transcript.assistant(at).map(|turn| &turn.calls);
         calls.into_iter().flatten().all(|call| {
-            let failed = call.result.filter(|result| {
-                self.transcript
-                    .result(*result)
-                    .is_some_and(|it| it.is_error)
-            });
-            failed.is_none_or(|result| self.member_at(result).is_some())
+            let result = call.result.filter(|_| call.arguments_size.chars >= least);
+            result.is_none_or(|at| {
+                let result = self.transcript.result(at);
+                result.is_some_and(|result| !result.is_error || result.ambiguous)
+                    || self.is_put_away(at)
+            })
         })
+    }
+
+    /// Whether a result is in a record that counts since the last epoch.
+    fn is_put_away(&self, at: Position) -> bool {
+        let shown = match self.member_at(at) {
+            Some(Member::Record(index)) => self.archive.record(index).map(|record| record.shown),
+            Some(Member::Alias(index)) => self.archive.alias(index).map(|alias| alias.shown),
+            None => None,
+        };
+        at < self.epoch.end && shown == Some(true)
     }
 
     /// Whether an output of `context_tree_query` has to stand as it is.
@@ -321,8 +342,8 @@ impl Session {
             .collect()
     }
 
-    /// B2 for a batch, counting only results that are in the transcript. A summary whose results
-    /// the host has cut away is all that is left of them, and stays.
+    /// B2 for a batch, counting only results that are in the transcript. A summary whose results the
+    /// host has cut away, or sends back as stubs, is all that is left of them, and stays.
     fn is_worth_it(&self, index: usize) -> bool {
         let Some(batch) = self.archive.batch(index) else {
             return false;
@@ -337,10 +358,10 @@ impl Session {
             let Some(at) = self.position_of(member) else {
                 continue;
             };
-            if self.account.stubbed.contains(&at) {
+            any = true;
+            if self.is_stubbed(at, record) {
                 return true;
             }
-            any = true;
             let (Some(result), Some(record)) =
                 (self.transcript.result(at), self.archive.record(record))
             else {
@@ -352,6 +373,20 @@ impl Session {
             }
         }
         !any || saved > batch.summary_size.chars
+    }
+
+    /// Whether the host sends a result back as the model was shown it: the transcript has its stub,
+    /// and that is not what the tool returned.
+    fn is_stubbed(&self, at: Position, record: usize) -> bool {
+        let (Some(result), Some(hash), Some(record)) = (
+            self.transcript.result(at),
+            self.archive.hash_of(record),
+            self.archive.record(record),
+        ) else {
+            return false;
+        };
+        let stub = || ContentHash::of(&record.tool, &stub::stub(record.name));
+        result.stub_of == Some(record.name) && hash.normalized != stub().normalized
     }
 
     /// Whether a summary message in the transcript stays.
@@ -410,9 +445,9 @@ impl Session {
                 let aspect = Aspect::Insertion(Inserted::Summary(summary_number(index)));
                 self.plan.set(behind, aspect, Some(change));
                 self.account.inserted.insert(index, behind);
-                self.settle_summary(index);
-                self.account.to_place.remove(&index);
             }
+            self.settle_summary(index);
+            self.account.to_place.remove(&index);
         }
     }
 
@@ -488,11 +523,17 @@ impl Session {
 
     /// Settles the messages for which something has become due since the last epoch.
     fn settle_due(&mut self) {
-        while let Some(at) = self.epoch.purge_waiting.first().copied()
-            && self.is_purge_due(at)
-            && self.failures_are_archived(at)
-        {
-            self.epoch.purge_waiting.remove(&at);
+        let due: Vec<Position> = self
+            .epoch
+            .purge_waiting
+            .iter()
+            .copied()
+            .take_while(|at| self.is_purge_due(*at))
+            .collect();
+        for at in due {
+            if self.can_purge_all(at) {
+                self.epoch.purge_waiting.remove(&at);
+            }
             self.settle(at);
         }
         let due: Vec<Position> = self
@@ -524,8 +565,9 @@ impl Session {
         let purge = self
             .epoch
             .purge_waiting
-            .first()
-            .is_some_and(|at| self.is_purge_due(*at) && self.failures_are_archived(*at));
+            .iter()
+            .take_while(|at| self.is_purge_due(**at))
+            .any(|at| self.can_purge_all(*at));
         let recovered = self
             .epoch
             .recovered_waiting
@@ -622,7 +664,6 @@ impl Session {
     /// Enters the whole transcript into the accounts anew.
     fn renew_accounts(&mut self) {
         self.account.untried.clear();
-        self.account.stubbed.clear();
         self.account.orphans.clear();
         self.account.legacy.clear();
         self.account.legacy_positions.clear();

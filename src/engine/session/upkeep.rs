@@ -4,6 +4,7 @@
 use super::{Position, Session};
 use crate::engine::archive::{Alias, Blob, Member, Record, Standing, Stored};
 use crate::engine::blob_name::blob_name;
+use crate::engine::config::CachePolicy;
 use crate::engine::cut::head_bytes;
 use crate::engine::digest::{ContentHash, hex};
 use crate::engine::entry;
@@ -26,6 +27,8 @@ pub(super) struct Draft {
     pub(super) hash: Option<ContentHash>,
     pub(super) standing: Standing,
     pub(super) blob: Option<(Blob, String)>,
+    /// Whether the context may show it from the next epoch on only.
+    pub(super) is_late: bool,
 }
 
 impl Session {
@@ -42,7 +45,7 @@ impl Session {
             return;
         }
         let member = self.member_at(at);
-        let Some(site) = result.site else {
+        let Some(site) = self.site_in_context(at) else {
             let detail = format!("occurrence={key}");
             self.undiagnosed.push(("orphan-result".to_owned(), detail));
             if member.is_none() && result.text_size.chars > 0 {
@@ -82,9 +85,6 @@ impl Session {
             self.account.untried.insert(at, site.assistant, text_size);
             self.account.fresh.push(at);
         } else if member.is_some() && !is_protected {
-            if self.is_stub(at, member) {
-                self.account.stubbed.insert(at);
-            }
             self.transcript.release(at);
             self.transcript.release_arguments(site);
         }
@@ -93,20 +93,12 @@ impl Session {
         }
     }
 
-    fn is_stub(&self, at: Position, member: Option<Member>) -> bool {
-        let record = member.and_then(|member| self.archive.original(member));
-        let text = self
-            .transcript
-            .result(at)
-            .and_then(|result| result.text.as_deref());
-        record.is_some_and(|record| text == Some(stub::stub(record.name).as_str()))
-    }
-
     fn is_unshown(&self, member: Option<Member>) -> bool {
         match member {
-            Some(Member::Record(index)) => self.archive.record(index).is_some_and(|record| {
-                matches!(record.standing, Standing::Spilled { shown: false, .. })
-            }),
+            Some(Member::Record(index)) => self
+                .archive
+                .record(index)
+                .is_some_and(|record| !record.shown),
             Some(Member::Alias(index)) => {
                 self.archive.alias(index).is_some_and(|alias| !alias.shown)
             }
@@ -235,7 +227,8 @@ impl Session {
             at,
             name,
             hash: Some(hash),
-            standing: Standing::Spilled { stub, shown: !late },
+            standing: Standing::Spilled { stub },
+            is_late: late,
             blob: Some((
                 Blob {
                     name: blob,
@@ -245,8 +238,7 @@ impl Session {
                 preview,
             )),
         };
-        let mut index = self.index_entry(std::slice::from_ref(&draft));
-        index.from_next_epoch = late;
+        let index = self.index_entry(std::slice::from_ref(&draft));
         let entry = host.append(entry::INDEX, &entry::write(&index))?;
         self.admit(&entry, vec![draft], now_ms);
         self.touch(at, late);
@@ -262,16 +254,22 @@ impl Session {
         }
     }
 
+    /// Archives results without a call: they are left out at once.
+    pub(super) fn archive_orphans(&mut self, now_ms: u64, host: &mut dyn Host) -> bool {
+        while let Some(at) = self.account.orphans.first().copied() {
+            if !self.archive_one(at, Standing::Archived, now_ms, host) {
+                return false;
+            }
+            self.account.orphans.remove(&at);
+        }
+        true
+    }
+
     /// Archives what is about to leave the context by other ways than a summary: results without a
     /// call, recovered outputs whose time is over, failed calls whose arguments are to go.
     pub(super) fn archive_due(&mut self, now_ms: u64, host: &mut dyn Host) {
-        let orphans: Vec<Position> = self.account.orphans.iter().copied().collect();
-        for at in orphans {
-            if self.archive_one(at, Standing::Archived, now_ms, host) {
-                self.account.orphans.remove(&at);
-            } else {
-                return;
-            }
+        if !self.archive_orphans(now_ms, host) {
+            return;
         }
         for at in self.recovered_due() {
             let refs = self.recovered_refs(at);
@@ -353,15 +351,17 @@ impl Session {
         host: &mut dyn Host,
     ) -> bool {
         let last_name = self.archive.last_name();
-        let Some(draft) = self.draft(at, standing) else {
+        let Some(mut draft) = self.draft(at, standing) else {
             return true;
         };
+        let late = self.is_overdue(at);
+        draft.is_late = late;
         let drafts = vec![draft];
         let index = self.backfill_entry(&drafts, None);
         match host.append(entry::INDEX, &entry::write(&index)) {
             Ok(entry) => {
                 self.admit(&entry, drafts, now_ms);
-                self.settle(at);
+                self.touch(at, late);
                 true
             }
             Err(err) => {
@@ -373,6 +373,18 @@ impl Session {
                 false
             }
         }
+    }
+
+    /// Whether what the archiving of a result makes possible would change what was sent, at once: it
+    /// should have been archived before the last epoch.
+    fn is_overdue(&self, at: Position) -> bool {
+        let site = self.site_in_context(at);
+        let is_recovered = self.epoch.recovered_waiting.contains(&at);
+        self.config.cache_policy == CachePolicy::Stable
+            && at < self.epoch.end.min(self.epoch.sent)
+            && site.is_some_and(|site| {
+                self.is_purge_due(site.assistant) || (is_recovered && !self.is_in_grace(at))
+            })
     }
 
     /// Makes a result ready to become a record; `None` if its text is gone.
@@ -389,6 +401,7 @@ impl Session {
             hash,
             standing,
             blob: None,
+            is_late: false,
         })
     }
 
@@ -428,6 +441,7 @@ impl Session {
                 .iter()
                 .filter_map(|draft| self.index_call(draft))
                 .collect(),
+            from_next_epoch: drafts.iter().any(|draft| draft.is_late),
             ..entry::Index::default()
         }
     }
@@ -526,6 +540,7 @@ impl Session {
             },
             has_other_parts: !result.other_parts.is_empty(),
             standing: draft.standing,
+            shown: !draft.is_late,
         };
         Some((record, draft.at, draft.hash))
     }
@@ -573,6 +588,7 @@ impl Session {
             hash: None,
             standing: Standing::Archived,
             blob: None,
+            is_late: false,
         };
         let mut own = self.index_call(&draft)?;
         own.short_id = None;
