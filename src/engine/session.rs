@@ -47,7 +47,7 @@ use super::message::{Message, Role, StopReason};
 use super::plan::{Plan, PlanUpdate};
 use super::protect::Protection;
 use super::stub::quotes_marker;
-use super::transcript::{Kind, Position, Transcript};
+use super::transcript::{Boundary, Kind, Position, Transcript};
 use flush::Flush;
 use jobs::Summarizer;
 use ledger::Ledger;
@@ -474,7 +474,7 @@ impl Session {
             .iter()
             .filter(|message| matches!(message.role, Role::Assistant { .. }));
         for (before, reply) in (0..).zip(replies) {
-            let kept = self.transcript.boundary_at(reply.at_ms);
+            let kept = self.transcript.boundary_at(Boundary::Reply, reply.at_ms);
             if let Some(kept) = kept.and_then(|at| self.transcript.assistant(at)) {
                 return kept.turn_index.saturating_sub(before);
             }

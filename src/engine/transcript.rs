@@ -158,6 +158,16 @@ pub enum ChainEnd {
     Interrupted(Position),
 }
 
+/// Which messages are found by their timestamp. A prompt and the model's answer to it often have the
+/// same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Boundary {
+    /// A message that can begin a chain.
+    Prompt,
+    /// An assistant message.
+    Reply,
+}
+
 /// The mirror.
 #[derive(Debug, Default)]
 pub struct Transcript {
@@ -174,8 +184,8 @@ pub struct Transcript {
     /// Unanswered calls by id, oldest first.
     unanswered: BTreeMap<String, Vec<CallSite>>,
     by_key: BTreeMap<OccurrenceKey, Position>,
-    /// Positions by timestamp, of messages that can begin or end a chain.
-    boundaries: BTreeMap<u64, Vec<Position>>,
+    /// Positions by timestamp, of messages that can begin or end a span.
+    boundaries: BTreeMap<(Boundary, u64), Vec<Position>>,
     /// The end of the run of results directly behind the last assistant message.
     run_end: Position,
     /// Assistant messages of the session before the first one here.
@@ -305,19 +315,19 @@ impl Transcript {
         count_between(&self.users, from, to)
     }
 
-    /// The only message with this timestamp that can begin or end a chain.
+    /// The only message of this kind with this timestamp.
     #[must_use]
-    pub fn boundary_at(&self, at_ms: u64) -> Option<Position> {
-        match self.boundaries.get(&at_ms).map(Vec::as_slice) {
+    pub fn boundary_at(&self, kind: Boundary, at_ms: u64) -> Option<Position> {
+        match self.boundaries.get(&(kind, at_ms)).map(Vec::as_slice) {
             Some([only]) => Some(*only),
             Some(_) | None => None,
         }
     }
 
-    /// Whether any message that can begin or end a chain has this timestamp.
+    /// Whether any message of this kind has this timestamp.
     #[must_use]
-    pub fn has_boundary_at(&self, at_ms: u64) -> bool {
-        self.boundaries.contains_key(&at_ms)
+    pub fn has_boundary_at(&self, kind: Boundary, at_ms: u64) -> bool {
+        self.boundaries.contains_key(&(kind, at_ms))
     }
 
     /// Assistant messages of the session before the transcript's first one.
@@ -431,11 +441,17 @@ impl Transcript {
         match &slot.kind {
             Kind::User => {
                 self.users.push(at);
-                self.boundaries.entry(at_ms).or_default().push(at);
+                self.boundaries
+                    .entry((Boundary::Prompt, at_ms))
+                    .or_default()
+                    .push(at);
                 self.begin_chain(at, true);
             }
             Kind::Prompt => {
-                self.boundaries.entry(at_ms).or_default().push(at);
+                self.boundaries
+                    .entry((Boundary::Prompt, at_ms))
+                    .or_default()
+                    .push(at);
                 self.begin_chain(at, false);
             }
             Kind::Assistant(_) => self.index_assistant(at),
@@ -471,7 +487,10 @@ impl Transcript {
         let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
-        self.boundaries.entry(slot.at_ms).or_default().push(at);
+        self.boundaries
+            .entry((Boundary::Reply, slot.at_ms))
+            .or_default()
+            .push(at);
         let Kind::Assistant(assistant) = &mut slot.kind else {
             return;
         };

@@ -9,7 +9,7 @@ use crate::engine::block::{self, Block, Extent, Placement, ProtectedOutput, Run,
 use crate::engine::ids::BlockId;
 use crate::engine::plan::{Aspect, Change, Inserted, Part};
 use crate::engine::size::Size;
-use crate::engine::transcript::Kind;
+use crate::engine::transcript::{Boundary, Kind};
 
 /// A half-open range of positions that a block stands for, and its final reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,13 +150,15 @@ impl Session {
         }
         dropped.sort_unstable();
         let mut text = self.block_text(block, &shown)?;
-        let messages: Size = dropped
+        // Measured on the transcript as it is, not on what else is pruned in it by now: a load must
+        // come to the same end.
+        let stands = dropped
             .iter()
             .filter(|at| !self.is_summary(**at))
-            .map(|at| self.rendered(*at))
-            .sum();
-        let stands = messages + self.summaries_of(block.id);
-        let stands = stands.chars + frames(dropped.len());
+            .filter_map(|at| self.transcript.slot(*at))
+            .map(|slot| slot.size.chars)
+            .sum::<u64>()
+            + frames(dropped.len());
         let is_shorter = |text: &str| Size::of_text(text).chars < stands;
         if !is_shorter(&text.expanded) {
             // A quoted block must not cost this one its place: its name stays as it is.
@@ -173,16 +175,6 @@ impl Session {
         Ok((placement, text.expanded))
     }
 
-    /// The size of the summaries whose place a block takes, wherever they stand.
-    fn summaries_of(&self, id: BlockId) -> Size {
-        self.batches_in(id)
-            .into_iter()
-            .filter_map(|batch| self.archive.batch(batch))
-            .filter(|batch| batch.active)
-            .map(|batch| batch.summary_size)
-            .sum()
-    }
-
     /// The size of a message as the model sees it outside of any block; summaries are accounted for
     /// by batch.
     pub(super) fn rendered(&self, at: Position) -> Size {
@@ -195,9 +187,9 @@ impl Session {
     }
 
     pub(super) fn span_of(&self, extent: Extent) -> Result<Span, Misfit> {
-        let only = |at_ms| match self.transcript.boundary_at(at_ms) {
+        let only = |kind, at_ms| match self.transcript.boundary_at(kind, at_ms) {
             Some(at) => Ok(at),
-            None if self.transcript.has_boundary_at(at_ms) => Err(Misfit::Ambiguous),
+            None if self.transcript.has_boundary_at(kind, at_ms) => Err(Misfit::Ambiguous),
             None => Err(Misfit::Absent),
         };
         match extent {
@@ -205,8 +197,8 @@ impl Session {
                 anchor_at_ms,
                 reply_at_ms,
             } => {
-                let anchor = only(anchor_at_ms)?;
-                let reply = only(reply_at_ms)?;
+                let anchor = only(Boundary::Prompt, anchor_at_ms)?;
+                let reply = only(Boundary::Reply, reply_at_ms)?;
                 if anchor >= reply {
                     return Err(Misfit::Ambiguous);
                 }
@@ -220,8 +212,8 @@ impl Session {
                 first_at_ms,
                 last_at_ms,
             } => {
-                let first = only(first_at_ms)?;
-                let last = only(last_at_ms)?;
+                let first = only(Boundary::Reply, first_at_ms)?;
+                let last = only(Boundary::Reply, last_at_ms)?;
                 if first > last {
                     return Err(Misfit::Ambiguous);
                 }

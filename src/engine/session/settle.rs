@@ -31,6 +31,11 @@ impl Session {
 
     /// Decides on one message.
     pub(super) fn settle(&mut self, at: Position) {
+        if self.is_covered(at) {
+            // The block that covers it has taken its saving over as it was.
+            self.plan.clear(plan_position(at));
+            return;
+        }
         let desired = if self.config.enabled {
             self.desired(at)
         } else {
@@ -38,12 +43,7 @@ impl Session {
         };
         self.ledger.set(Item::Message(at), desired.effects);
         let position = plan_position(at);
-        let is_covered = self.is_covered(at);
-        self.note_share(at, is_covered);
-        if is_covered {
-            self.plan.clear(position);
-            return;
-        }
+        self.note_share(at, false);
         for aspect in self.aspects_of(at) {
             let change = desired
                 .edits

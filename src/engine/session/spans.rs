@@ -17,7 +17,7 @@ use crate::engine::prompt::range_prompt;
 use crate::engine::query;
 use crate::engine::size::utf16_len;
 use crate::engine::summary;
-use crate::engine::transcript::{Chain, ChainEnd};
+use crate::engine::transcript::{Boundary, Chain, ChainEnd};
 
 /// How much of a call's arguments an outline shows, in UTF-16 code units.
 const OUTLINE_CHARS: u64 = 80;
@@ -230,12 +230,14 @@ impl Session {
             ChainEnd::Open => (self.transcript.len(), self.flush.as_ref()?.closing_at_ms?),
             ChainEnd::Interrupted(_) => return None,
         };
-        let is_unique = self.transcript.boundary_at(anchor_at_ms) == Some(anchor)
+        let is_unique = self.transcript.boundary_at(Boundary::Prompt, anchor_at_ms) == Some(anchor)
             && match chain.end {
-                ChainEnd::Closed(reply) => self.transcript.boundary_at(reply_at_ms) == Some(reply),
-                ChainEnd::Open | ChainEnd::Interrupted(_) => {
-                    !self.transcript.has_boundary_at(reply_at_ms)
+                ChainEnd::Closed(reply) => {
+                    self.transcript.boundary_at(Boundary::Reply, reply_at_ms) == Some(reply)
                 }
+                ChainEnd::Open | ChainEnd::Interrupted(_) => !self
+                    .transcript
+                    .has_boundary_at(Boundary::Reply, reply_at_ms),
             };
         let is_free = !self.blocks.undone.contains(&anchor_at_ms);
         (is_unique && is_free).then(|| Candidate {
@@ -305,7 +307,7 @@ impl Session {
             .any(|call| call.result.is_none() && to == len);
         let at_ms = |at: Position| {
             let at_ms = self.transcript.slot(at)?.at_ms;
-            (self.transcript.boundary_at(at_ms) == Some(at)).then_some(at_ms)
+            (self.transcript.boundary_at(Boundary::Reply, at_ms) == Some(at)).then_some(at_ms)
         };
         let (first_at_ms, last_at_ms) = (at_ms(first)?, at_ms(last)?);
         let is_free = !self.blocks.undone.contains(&first_at_ms) && first > 0;
