@@ -74,16 +74,16 @@ impl Session {
                 self.blocks.candidates.remove(&index);
             }
         }
-        let Some(kept_from) = self.open_kept_from() else {
-            return;
-        };
         for index in self.blocks.unclosed.clone() {
             let Some(chain) = self.transcript.chains().get(index) else {
                 continue;
             };
+            let Some(before) = self.due_before(index) else {
+                continue;
+            };
             let is_over = matches!(chain.end, ChainEnd::Interrupted(_))
-                && chain.turns.last().is_none_or(|last| *last < kept_from);
-            let candidate = self.open_candidate(chain, kept_from, self.transcript.len());
+                && chain.turns.last().is_none_or(|last| *last < before);
+            let candidate = self.open_candidate(chain, before, self.transcript.len());
             if is_over && self.is_hopeless(candidate.as_ref()) {
                 self.blocks.unclosed.remove(&index);
             }

@@ -1,6 +1,7 @@
 //! Which spans a flush compresses, and what stands in their place.
 //!
-//! Two kinds of span can be compressed: closed chains that have left the rolling window, and, if
+//! Spans of three kinds can be compressed: closed chains that have left the rolling window; chains
+//! that were interrupted by another prompt and have left it; and, if
 //! `chainCompression.openChain.keepTurns` is set, finished turns of chains that no final reply has
 //! closed.
 
@@ -191,27 +192,31 @@ impl Session {
             .collect()
     }
 
-    /// Closed chains, by index, that have left the rolling window: the last `keep` closed chains
-    /// stay, compressed or not.
+    /// Closed chains, by index, that have left the rolling window.
     pub(super) fn closed_due(&self) -> Vec<usize> {
+        let Some(last) = self.last_due() else {
+            return Vec::new();
+        };
+        let closing = self.closing_chain();
+        let due = self.blocks.candidates.range(..=last).copied();
+        due.chain(closing.filter(|closing| *closing <= last))
+            .collect()
+    }
+
+    /// The last chain that has left the rolling window: the last `keep` closed chains stay,
+    /// compressed or not.
+    fn last_due(&self) -> Option<usize> {
         let keep = match self.flush.as_ref().map(|flush| flush.trigger) {
             Some(Trigger::Compact) => 0,
             Some(_) | None => self.config.chain_compression.rolling_window as usize,
         };
-        let closing = self.closing_chain();
         let closed = self.transcript.closed_chains();
         let older = |keep: usize| closed.iter().rev().nth(keep).copied();
-        let last = match (closing, keep.checked_sub(1)) {
+        match (self.closing_chain(), keep.checked_sub(1)) {
             (None, _) => older(keep),
             (Some(closing), None) => Some(closing),
             (Some(_), Some(keep)) => older(keep),
-        };
-        let Some(last) = last else {
-            return Vec::new();
-        };
-        let due = self.blocks.candidates.range(..=last).copied();
-        due.chain(closing.filter(|closing| *closing <= last))
-            .collect()
+        }
     }
 
     /// The open chain that the reply which is not in the mirror yet closes.
@@ -251,8 +256,16 @@ impl Session {
         })
     }
 
-    /// Where the turns of open chains begin that have to stay; `None` if all of them stay.
-    pub(super) fn open_kept_from(&self) -> Option<Position> {
+    /// Before which position the turns of an unclosed chain are due; `None` if all of them stay.
+    ///
+    /// A chain that another prompt has interrupted will get no reply any more: it is due as a whole
+    /// once it has left the rolling window like a closed one.
+    pub(super) fn due_before(&self, index: usize) -> Option<Position> {
+        let chain = self.transcript.chains().get(index)?;
+        let is_over = matches!(chain.end, ChainEnd::Interrupted(_));
+        if is_over && self.last_due().is_some_and(|last| index <= last) {
+            return Some(self.transcript.len());
+        }
         let keep = match self.flush.as_ref().map(|flush| flush.trigger) {
             Some(Trigger::Tool) => 0,
             Some(_) | None => self.config.chain_compression.open_chain.keep_turns? as usize,
@@ -260,16 +273,15 @@ impl Session {
         Some(self.kept_from(keep))
     }
 
-    /// Runs of finished turns, older than the ones to be kept, of chains that are not closed.
+    /// Runs of finished turns, old enough, of chains that are not closed.
     fn open_candidates(&self, len: Position) -> Vec<Candidate> {
-        let Some(kept_from) = self.open_kept_from() else {
-            return Vec::new();
-        };
         let closing = self.closing_chain();
         let open = self.blocks.unclosed.iter().rev();
         open.filter(|index| Some(**index) != closing)
-            .filter_map(|index| self.transcript.chains().get(*index))
-            .filter_map(|chain| self.open_candidate(chain, kept_from, len))
+            .filter_map(|index| {
+                let chain = self.transcript.chains().get(*index)?;
+                self.open_candidate(chain, self.due_before(*index)?, len)
+            })
             .collect()
     }
 
