@@ -250,17 +250,17 @@ pub struct Frontier {
     /// The flush that this entry commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
-    /// The timestamp of the transcript's last message at this epoch.
+    /// The transcript's last message at this epoch, as `Transcript::mark` writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub epoch_at: Option<u64>,
+    pub epoch_end: Option<String>,
 }
 
 /// Data of an [`EPOCH`] entry.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Epoch {
-    /// The timestamp of the transcript's last message.
-    pub epoch_at: u64,
+    /// The transcript's last message, as `Transcript::mark` writes it; empty for none.
+    pub epoch_end: String,
     /// The compaction that this entry commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
@@ -319,7 +319,7 @@ pub struct Undo {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub epoch_at: Option<u64>,
+    pub epoch_end: Option<String>,
 }
 
 /// Writes an entry's data. Our own types always have a JSON form, so a failure cannot happen; an

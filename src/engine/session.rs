@@ -188,8 +188,8 @@ struct Blocks {
 struct Epoch {
     /// Edits become due by counting messages before this position only.
     end: Position,
-    /// The same as a timestamp, as the log has it.
-    at_ms: u64,
+    /// The last message before it, as the log has it.
+    mark: String,
     /// The transcript's length at the last model call.
     sent: Position,
     last_call_ms: u64,

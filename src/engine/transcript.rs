@@ -259,6 +259,24 @@ impl Transcript {
         Some(slot.as_result()?.key(slot.at_ms))
     }
 
+    /// Names a message so that it can be found again in another transcript of the session: its kind,
+    /// its call id if it has one, and its timestamp behind the last `@`. Empty for no message.
+    #[must_use]
+    pub fn mark(&self, at: Position) -> String {
+        let Some(slot) = self.slot(at) else {
+            return String::new();
+        };
+        let kind = match &slot.kind {
+            Kind::User => "user",
+            Kind::Assistant(_) => "assistant",
+            Kind::Result(result) => return format!("result@{}", result.key(slot.at_ms)),
+            Kind::Summary { .. } => "summary",
+            Kind::Prompt => "prompt",
+            Kind::Other => "other",
+        };
+        format!("{kind}@{}", slot.at_ms)
+    }
+
     /// Results that have this call id, in order of their keys.
     pub fn results_of(&self, call_id: &str) -> impl Iterator<Item = Position> {
         let from = OccurrenceKey {

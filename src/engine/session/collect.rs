@@ -90,6 +90,7 @@ impl Session {
         let mut groups: BTreeMap<Position, Vec<Captured>> = BTreeMap::new();
         let before = match trigger {
             Trigger::Savings => self.ripe_before(),
+            Trigger::Interrupted => self.last_chain_start(),
             Trigger::Reply
             | Trigger::Manual
             | Trigger::Compact
@@ -110,6 +111,17 @@ impl Session {
             batches.push(self.batch(index, calls, &mut seen));
         }
         batches
+    }
+
+    /// Whether a chain waits that another prompt has interrupted.
+    pub(super) fn has_interrupted_work(&self) -> bool {
+        let first = self.account.untried.before(self.last_chain_start()).next();
+        self.config.prune_on == PruneOn::AgentMessage && first.is_some()
+    }
+
+    fn last_chain_start(&self) -> Position {
+        let last = self.transcript.chains().last();
+        last.map_or(0, crate::engine::transcript::Chain::start)
     }
 
     /// A flush for the sake of savings leaves alone what the model has not seen yet, and the turns

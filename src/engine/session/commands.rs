@@ -53,6 +53,7 @@ impl Session {
             let what = match trigger {
                 Trigger::Compact => "no closed chain is left to compress",
                 Trigger::Reply
+                | Trigger::Interrupted
                 | Trigger::Manual
                 | Trigger::Budget
                 | Trigger::Delta
@@ -106,7 +107,7 @@ impl Session {
             entry::Undo {
                 block_id: Some(id.to_string()),
                 refs: Vec::new(),
-                epoch_at: None,
+                epoch_end: None,
             },
             host,
         )?;
@@ -146,7 +147,7 @@ impl Session {
             entry::Undo {
                 block_id: None,
                 refs: refs.clone(),
-                epoch_at: None,
+                epoch_end: None,
             },
             host,
         )?;
@@ -172,7 +173,7 @@ impl Session {
     }
 
     fn log_undo(&mut self, mut undo: entry::Undo, host: &mut dyn Host) -> Result<(), CommandError> {
-        undo.epoch_at = Some(self.end_at_ms());
+        undo.epoch_end = Some(self.end_mark());
         host.append(entry::UNDO, &entry::write(&undo))
             .map(|_| ())
             .map_err(|err| CommandError::LogFailed(err.to_string()))
@@ -208,7 +209,7 @@ impl Session {
             return Ok(notices);
         }
         let epoch = entry::Epoch {
-            epoch_at: self.end_at_ms(),
+            epoch_end: self.end_mark(),
             flush: None,
         };
         host.append(entry::EPOCH, &entry::write(&epoch))
@@ -217,7 +218,7 @@ impl Session {
         self.config = config;
         self.is_stale = true;
         self.epoch.end = self.transcript.len();
-        self.epoch.at_ms = epoch.epoch_at;
+        self.epoch.mark = epoch.epoch_end;
         self.blocks.decided = self.blocks.extents();
         self.archive.show_everything();
         self.refresh();

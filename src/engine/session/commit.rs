@@ -129,10 +129,10 @@ impl Session {
         };
         // A flush that prunes nothing breaks no prefix: what is due goes on waiting.
         let is_epoch = is_summarized || !named.is_empty() || !flush.spans.is_empty();
-        frontier.epoch_at = Some(if is_epoch {
-            self.end_at_ms()
+        frontier.epoch_end = Some(if is_epoch {
+            self.end_mark()
         } else {
-            self.epoch.at_ms
+            self.epoch.mark.clone()
         });
         frontier.outcome = outcome.to_owned();
         frontier.skipped = Some(skipped);
@@ -203,7 +203,7 @@ impl Session {
             None if written.spans.is_empty() => {}
             None => {
                 let epoch = entry::Epoch {
-                    epoch_at: self.end_at_ms(),
+                    epoch_end: self.end_mark(),
                     flush: Some(flush.number),
                 };
                 host.append(entry::EPOCH, &entry::write(&epoch))?;
@@ -630,7 +630,11 @@ impl Session {
             Trigger::Budget => "the context has reached its budget",
             Trigger::Delta => "the context jumped in this turn",
             Trigger::Savings => "a flush saves enough by now",
-            Trigger::Reply | Trigger::Manual | Trigger::Compact | Trigger::Tool => return,
+            Trigger::Reply
+            | Trigger::Interrupted
+            | Trigger::Manual
+            | Trigger::Compact
+            | Trigger::Tool => return,
         };
         host.notify(&Notice::info(format!("pruner: flushed, {reason}")));
     }

@@ -15,6 +15,8 @@ use crate::engine::transcript::CallSite;
 pub(super) enum Trigger {
     /// The agent's final reply.
     Reply,
+    /// Another prompt has interrupted a chain, so no reply will come that could flush it.
+    Interrupted,
     /// The user's word.
     Manual,
     /// The user's word, with all closed chains.
@@ -34,6 +36,7 @@ impl Trigger {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Reply => "message-end",
+            Self::Interrupted => "interrupted",
             Self::Manual => "manual",
             Self::Compact => "compact",
             Self::Budget => "budget",

@@ -72,10 +72,38 @@ struct Summary {
 /// What is still to be settled once the transcript is there.
 #[derive(Default)]
 pub(super) struct LoadEpoch {
-    /// The last message that edits may count, by its timestamp; `None` in a log without an epoch.
-    pub(super) at_ms: Option<u64>,
+    /// The last message that edits may count; `None` in a log without an epoch.
+    pub(super) epoch: Option<EpochMark>,
     /// A frontier of an older program: everything up to this call was tried.
     pub(super) frontier: Option<(String, u64)>,
+}
+
+/// The last message of an epoch, as the log has it.
+pub(super) struct EpochMark {
+    pub(super) mark: String,
+    /// Everything counts in the log of an older program.
+    pub(super) at_ms: u64,
+    /// Whether the message is in the transcript that is being loaded.
+    pub(super) is_found: bool,
+}
+
+impl EpochMark {
+    fn read(mark: Option<String>) -> Self {
+        let Some(mark) = mark else {
+            return Self {
+                mark: String::new(),
+                at_ms: u64::MAX,
+                is_found: false,
+            };
+        };
+        let written = mark.rsplit('@').next().and_then(|at| at.parse().ok());
+        Self {
+            // A log with an epoch before the first message covers none.
+            at_ms: written.unwrap_or(0),
+            mark,
+            is_found: false,
+        }
+    }
 }
 
 impl Restoring {
@@ -300,17 +328,19 @@ impl Session {
                         frontier.last_attempted_timestamp,
                     ));
                 }
-                self.apply_epoch(Some(frontier.epoch_at.unwrap_or(u64::MAX)));
+                self.apply_epoch(frontier.epoch_end);
             }
-            Fact::Epoch(epoch) => self.apply_epoch(Some(epoch.epoch_at)),
+            Fact::Epoch(epoch) => self.apply_epoch(Some(epoch.epoch_end)),
             Fact::Undo(undo) => self.apply_undo(&undo),
         }
     }
 
-    fn apply_epoch(&mut self, at_ms: Option<u64>) {
-        if self.load.at_ms != at_ms {
-            self.load.at_ms = at_ms;
-            self.epoch.at_ms = at_ms.unwrap_or(0);
+    fn apply_epoch(&mut self, mark: Option<String>) {
+        let epoch = EpochMark::read(mark);
+        let known = self.load.epoch.as_ref();
+        if known.is_none_or(|known| known.mark != epoch.mark || known.at_ms != epoch.at_ms) {
+            self.epoch.mark = epoch.mark.clone();
+            self.load.epoch = Some(epoch);
             self.archive.show_everything();
         }
     }
@@ -556,8 +586,8 @@ impl Session {
                 batch.undone = true;
             }
         }
-        if undo.epoch_at.is_some() {
-            self.apply_epoch(undo.epoch_at);
+        if undo.epoch_end.is_some() {
+            self.apply_epoch(undo.epoch_end.clone());
         }
     }
 }

@@ -511,7 +511,7 @@ impl Session {
     /// An epoch: due edits may look at the whole transcript.
     pub(super) fn advance_epoch(&mut self) {
         self.epoch.end = self.transcript.len();
-        self.epoch.at_ms = self.end_at_ms();
+        self.epoch.mark = self.end_mark();
         for at in std::mem::take(&mut self.epoch.unshown) {
             if let Some(member) = self.member_at(at) {
                 self.archive.show(member);
@@ -598,7 +598,7 @@ impl Session {
             return false;
         }
         let data = entry::Epoch {
-            epoch_at: self.end_at_ms(),
+            epoch_end: self.end_mark(),
             flush: None,
         };
         match host.append(entry::EPOCH, &entry::write(&data)) {
@@ -612,21 +612,28 @@ impl Session {
         }
     }
 
-    /// The timestamp that stands for an epoch at the present end of the transcript.
-    pub(super) fn end_at_ms(&self) -> u64 {
+    /// What stands in the log for an epoch at the present end of the transcript.
+    pub(super) fn end_mark(&self) -> String {
         let last = self.transcript.len().checked_sub(1);
-        last.and_then(|at| self.transcript.slot(at))
-            .map_or(0, |slot| slot.at_ms)
+        last.map_or_else(String::new, |last| self.transcript.mark(last))
     }
 
-    /// While a session is loaded: the epoch covers the messages up to the one it was taken at.
+    /// While a session is loaded: the epoch covers the messages up to the one it was taken at. Where
+    /// that one is gone, the ones that are not newer stand for it.
     pub(super) fn note_load_epoch(&mut self, at: Position) {
-        let reached = self
+        let Some(load) = &self.load.epoch else {
+            return;
+        };
+        let is_last = self.transcript.mark(at) == load.mark;
+        let is_old = self
             .transcript
             .slot(at)
-            .is_some_and(|slot| Some(slot.at_ms) <= self.load.at_ms);
-        if reached {
+            .is_some_and(|slot| slot.at_ms <= load.at_ms);
+        if is_last || (is_old && !load.is_found) {
             self.epoch.end = at + 1;
+        }
+        if let Some(load) = &mut self.load.epoch {
+            load.is_found |= is_last;
         }
     }
 
@@ -639,7 +646,7 @@ impl Session {
         if self.config.cache_policy == CachePolicy::Live {
             self.epoch.end = self.transcript.len();
         }
-        self.load.at_ms = None;
+        self.load.epoch = None;
         self.find_turn_base();
         self.unplace_all();
         self.renew_accounts();

@@ -42,6 +42,9 @@ impl Session {
         {
             return Some(Trigger::Delta);
         }
+        if self.has_interrupted_work() {
+            return Some(Trigger::Interrupted);
+        }
         let least = self.config.flush_when_saves?;
         (self.would_save() >= least).then_some(Trigger::Savings)
     }
