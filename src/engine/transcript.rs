@@ -179,8 +179,8 @@ pub struct Transcript {
     /// Positions of all user messages.
     users: Vec<Position>,
     chains: Vec<Chain>,
-    /// Indexes of the chains that are closed.
-    closed: Vec<usize>,
+    /// Indexes of the chains that are over: closed or interrupted.
+    finished: Vec<usize>,
     /// Unanswered calls by id, oldest first.
     unanswered: BTreeMap<String, Vec<CallSite>>,
     by_key: BTreeMap<OccurrenceKey, Position>,
@@ -235,10 +235,11 @@ impl Transcript {
         &self.chains
     }
 
-    /// Indexes of the chains that a final reply has closed, rising.
+    /// Indexes of the chains that are over, rising: a final reply has closed them, or another prompt
+    /// has interrupted them.
     #[must_use]
-    pub fn closed_chains(&self) -> &[usize] {
-        &self.closed
+    pub fn finished_chains(&self) -> &[usize] {
+        &self.finished
     }
 
     #[must_use]
@@ -440,7 +441,7 @@ impl Transcript {
         self.thinking.clear();
         self.users.clear();
         self.chains.clear();
-        self.closed.clear();
+        self.finished.clear();
         self.unanswered.clear();
         self.by_key.clear();
         self.boundaries.clear();
@@ -487,10 +488,12 @@ impl Transcript {
             turns: Vec::new(),
             end: ChainEnd::Open,
         };
+        let index = self.chains.len().saturating_sub(1);
         match self.chains.last_mut() {
             Some(last) if last.end == ChainEnd::Open && !last.turns.is_empty() => {
                 if by_user {
                     last.end = ChainEnd::Interrupted(at);
+                    self.finished.push(index);
                     self.chains.push(chain);
                 }
             }
@@ -549,7 +552,7 @@ impl Transcript {
                     self.chains.pop();
                 } else {
                     chain.end = ChainEnd::Closed(at);
-                    self.closed.push(last);
+                    self.finished.push(last);
                 }
             }
             None if uses_tools => self.chains.push(Chain {

@@ -257,24 +257,13 @@ impl Session {
                         dropped.push(result);
                     }
                 }
-                Some(Kind::Summary { details }) => {
-                    let details = serde_json::from_str(details).unwrap_or_default();
-                    let batch = self.batch_of(&details);
-                    let covered = batch.is_none_or(|batch| {
-                        self.archive
-                            .batch(batch)
-                            .is_some_and(|batch| batch.block == Some(block.id))
-                    });
-                    if covered {
-                        dropped.push(at);
-                    }
-                }
                 Some(Kind::Result(result)) => {
                     if result.site.is_none() {
                         dropped.push(at);
                     }
                 }
-                Some(Kind::User | Kind::Prompt | Kind::Other) | None => {}
+                // A summary is left out for itself, wherever it stands.
+                Some(Kind::Summary { .. } | Kind::User | Kind::Prompt | Kind::Other) | None => {}
             }
         }
         Ok(())

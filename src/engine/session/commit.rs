@@ -338,7 +338,7 @@ impl Session {
             })
             .collect();
         let (fused, own, deterministic) = match &span.body {
-            Body::Summaries(_) => (None, None, false),
+            Body::Summaries(text) => (None, Some(text.clone()), false),
             Body::Own {
                 text,
                 deterministic,

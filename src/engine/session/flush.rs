@@ -185,7 +185,7 @@ impl SpanWork {
 /// Where a block's body comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
-    /// The summaries as they stand: they can be put together again from the log.
+    /// The summaries as they stand.
     Summaries(String),
     /// A text that the entry has to hold.
     Own { text: String, deterministic: bool },

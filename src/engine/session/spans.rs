@@ -203,15 +203,15 @@ impl Session {
             .collect()
     }
 
-    /// The last chain that has left the rolling window: the last `keep` closed chains stay,
+    /// The last chain that has left the rolling window: the last `keep` chains that are over stay,
     /// compressed or not.
     fn last_due(&self) -> Option<usize> {
         let keep = match self.flush.as_ref().map(|flush| flush.trigger) {
             Some(Trigger::Compact) => 0,
             Some(_) | None => self.config.chain_compression.rolling_window as usize,
         };
-        let closed = self.transcript.closed_chains();
-        let older = |keep: usize| closed.iter().rev().nth(keep).copied();
+        let finished = self.transcript.finished_chains();
+        let older = |keep: usize| finished.iter().rev().nth(keep).copied();
         match (self.closing_chain(), keep.checked_sub(1)) {
             (None, _) => older(keep),
             (Some(closing), None) => Some(closing),
@@ -674,7 +674,7 @@ impl Session {
     /// Costs what the row has of blocks, however many chains these stand for.
     fn adjacent_blocks(&self) -> Vec<BlockId> {
         let mut row: Vec<BlockId> = Vec::new();
-        let closed = self.transcript.closed_chains();
+        let finished = self.transcript.finished_chains();
         let newest = self.blocks.replies.keys().next_back().copied();
         let mut next = newest.and_then(|reply| self.transcript.chain_at(reply));
         while let Some(index) = next {
@@ -687,8 +687,11 @@ impl Session {
             };
             row.push(id);
             let first = self.chains_of(id).into_iter().min().unwrap_or(index);
-            let older = closed.partition_point(|closed| *closed < first.min(index));
-            next = older.checked_sub(1).and_then(|at| closed.get(at)).copied();
+            let older = finished.partition_point(|other| *other < first.min(index));
+            next = older
+                .checked_sub(1)
+                .and_then(|at| finished.get(at))
+                .copied();
         }
         row.reverse();
         row
