@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wasmtime::{Store, StoreLimits, StoreLimitsBuilder};
+use wasmtime::{ResourceLimiter, Store, StoreLimits, StoreLimitsBuilder};
 
 use crate::bindings::Pruner;
 use crate::bindings::exports::decant::pruner::{control, lifecycle, query};
@@ -37,7 +37,38 @@ pub(crate) struct State {
     pub(crate) running: BTreeSet<u64>,
     /// Messages appended by the call in progress.
     pub(crate) appended: Vec<Message>,
-    memory: StoreLimits,
+    memory: Memory,
+}
+
+/// Holds the instance's memory to its limit, and knows how large it is.
+#[derive(Default)]
+struct Memory {
+    limits: StoreLimits,
+    bytes: usize,
+}
+
+impl ResourceLimiter for Memory {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let allowed = self.limits.memory_growing(current, desired, maximum)?;
+        if allowed {
+            self.bytes = desired;
+        }
+        Ok(allowed)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        self.limits.table_growing(current, desired, maximum)
+    }
 }
 
 impl State {
@@ -47,7 +78,7 @@ impl State {
             now_ms: 0,
             running: BTreeSet::new(),
             appended: Vec::new(),
-            memory: StoreLimits::default(),
+            memory: Memory::default(),
         }
     }
 }
@@ -55,6 +86,7 @@ impl State {
 pub(crate) struct Instance {
     store: Store<State>,
     pruner: Pruner,
+    fuel_spent: u64,
 }
 
 /// The exports, ready to be called.
@@ -72,16 +104,23 @@ impl Instance {
         mut state: State,
         limits: Limits,
     ) -> Result<Self, (Box<State>, wasmtime::Error)> {
-        state.memory = StoreLimitsBuilder::new()
-            .memory_size(limits.memory_bytes)
-            .build();
+        state.memory = Memory {
+            limits: StoreLimitsBuilder::new()
+                .memory_size(limits.memory_bytes)
+                .build(),
+            bytes: 0,
+        };
         let mut store = Store::new(decant.engine(), state);
         store.limiter(|state| &mut state.memory);
         let made = store
             .set_fuel(limits.fuel)
             .and_then(|()| decant.pruner().instantiate(&mut store));
         match made {
-            Ok(pruner) => Ok(Self { store, pruner }),
+            Ok(pruner) => Ok(Self {
+                store,
+                pruner,
+                fuel_spent: 0,
+            }),
             Err(err) => Err((Box::new(store.into_data()), err)),
         }
     }
@@ -93,17 +132,25 @@ impl Instance {
         f: impl FnOnce(&mut Call<'_>) -> wasmtime::Result<T>,
     ) -> wasmtime::Result<T> {
         self.store.set_fuel(limits.fuel)?;
-        f(&mut Call {
+        let answer = f(&mut Call {
             store: &mut self.store,
             lifecycle: self.pruner.decant_pruner_lifecycle(),
             query: self.pruner.decant_pruner_query(),
             control: self.pruner.decant_pruner_control(),
-        })
+        });
+        let left = self.store.get_fuel().unwrap_or(0);
+        self.fuel_spent += limits.fuel.saturating_sub(left);
+        answer
     }
 
-    /// What is left of the fuel of the last call.
-    pub(crate) fn fuel_left(&self) -> u64 {
-        self.store.get_fuel().unwrap_or(0)
+    /// The fuel that all calls together have taken.
+    pub(crate) fn fuel_spent(&self) -> u64 {
+        self.fuel_spent
+    }
+
+    /// The size of the linear memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.store.data().memory.bytes
     }
 
     pub(crate) fn state(&mut self) -> &mut State {

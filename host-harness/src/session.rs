@@ -159,10 +159,18 @@ impl Session {
         &mut *self.link.state().environment
     }
 
-    /// Instructions that the last call of the component took, for measuring.
+    /// Instructions that the component's present instance has taken since it was made, loading the
+    /// log included. An exact count, the same on every machine: for measuring.
     #[must_use]
-    pub fn last_fuel(&self) -> u64 {
-        self.link.last_fuel(self.options.limits)
+    pub fn fuel_spent(&self) -> u64 {
+        self.link.fuel_spent()
+    }
+
+    /// Bytes of the linear memory of the component's present instance. It never shrinks, so this is
+    /// the peak too.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.link.memory_bytes()
     }
 
     /// Other limits for the calls from here on. The memory limit counts from the next instance on.

@@ -61,9 +61,16 @@ impl Link {
         }
     }
 
-    pub(super) fn last_fuel(&self, limits: Limits) -> u64 {
+    pub(super) fn fuel_spent(&self) -> u64 {
         match &self.end {
-            End::Live(instance) => limits.fuel.saturating_sub(instance.fuel_left()),
+            End::Live(instance) => instance.fuel_spent(),
+            End::Lost(_) | End::Changing => 0,
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        match &self.end {
+            End::Live(instance) => instance.memory_bytes(),
             End::Lost(_) | End::Changing => 0,
         }
     }
