@@ -1,0 +1,200 @@
+//! The engine as it is, with a host that keeps everything in memory.
+
+use std::collections::VecDeque;
+
+use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request};
+use decant::engine::ids::{EntryId, JobId};
+use decant::engine::message::{Block, Message, Role, StopReason, ToolCall};
+use decant::engine::session::{LogEntry, Session, SessionInfo};
+use serde_json::json;
+
+use crate::long::{Lane, Said, summary};
+
+/// A session, its host and the host's transcript.
+pub(crate) struct Native {
+    session: Session,
+    memory: Memory,
+    transcript: Vec<Message>,
+    /// How many messages the mirror has.
+    n_synced: u32,
+    revision: Option<u64>,
+    config: String,
+}
+
+#[derive(Default)]
+struct Memory {
+    entries: Vec<LogEntry>,
+    jobs: VecDeque<JobId>,
+    n_jobs: u64,
+    now_ms: u64,
+}
+
+fn opened(config: &str) -> Session {
+    let info = SessionInfo {
+        id: "long".to_owned(),
+    };
+    Session::open(info, config)
+        .expect("the settings are good")
+        .0
+}
+
+impl Native {
+    fn sync(&mut self) {
+        let tail = self.transcript.get(self.n_synced as usize..);
+        let tail = tail.unwrap_or_default().to_vec();
+        if !tail.is_empty() {
+            self.session.sync(self.n_synced, tail).expect("in range");
+            self.n_synced = u32::try_from(self.transcript.len()).expect("no session is so long");
+        }
+    }
+}
+
+impl Lane for Native {
+    fn open(config: &str) -> Self {
+        Self {
+            session: opened(config),
+            memory: Memory::default(),
+            transcript: Vec::new(),
+            n_synced: 0,
+            revision: None,
+            config: config.to_owned(),
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.session = opened(&self.config);
+        let entries = self.memory.entries.clone();
+        self.session.restore(entries).expect("it has just opened");
+        self.n_synced = 0;
+        self.revision = None;
+    }
+
+    fn say(&mut self, said: Said, at_ms: u64) {
+        let assistant = |stop| Role::Assistant { stop };
+        let (role, block) = match said {
+            Said::User(text) => (Role::User, Block::Text(text)),
+            Said::Reply(text) => (assistant(StopReason::Stop), Block::Text(text)),
+            Said::Call { id, command } => {
+                let arguments = json!({ "command": command }).to_string();
+                let name = "bash".to_owned();
+                let call = ToolCall {
+                    id,
+                    name,
+                    arguments,
+                };
+                (assistant(StopReason::ToolUse), Block::ToolCall(call))
+            }
+            Said::Result { id, output } => {
+                let role = Role::ToolResult {
+                    call_id: id,
+                    tool: "bash".to_owned(),
+                    is_error: false,
+                };
+                (role, Block::Text(output))
+            }
+        };
+        self.transcript.push(Message {
+            role,
+            content: vec![block],
+            at_ms,
+        });
+    }
+
+    fn plan(&mut self, now_ms: u64) -> usize {
+        self.sync();
+        self.memory.now_ms = now_ms;
+        let update = self.session.plan(self.revision, now_ms, &mut self.memory);
+        let Some(update) = update else {
+            return 0;
+        };
+        self.revision = Some(update.revision);
+        update.added.len() + update.removed.len()
+    }
+
+    fn turn_end(&mut self, now_ms: u64) {
+        self.sync();
+        self.memory.now_ms = now_ms;
+        self.session.turn_end(None, now_ms, &mut self.memory);
+    }
+
+    fn reply_end(&mut self, closing_at_ms: u64, now_ms: u64) {
+        self.sync();
+        self.memory.now_ms = now_ms;
+        let closing_at_ms = Some(closing_at_ms);
+        self.session
+            .reply_end(closing_at_ms, now_ms, &mut self.memory);
+    }
+
+    fn answer_jobs(&mut self, now_ms: u64) {
+        self.memory.now_ms = now_ms;
+        while let Some(job) = self.memory.jobs.pop_front() {
+            let outcome = Outcome::Answered {
+                text: summary(job.0),
+                truncated: false,
+                usage: None,
+            };
+            self.session
+                .summary_ready(job, outcome, now_ms, &mut self.memory);
+        }
+    }
+}
+
+impl Memory {
+    fn push(&mut self, kind: &str, data: String) -> EntryId {
+        let id = EntryId(self.entries.len().to_string());
+        self.entries.push(LogEntry {
+            id: id.clone(),
+            kind: kind.to_owned(),
+            data,
+            at_ms: self.now_ms,
+        });
+        id
+    }
+}
+
+impl Host for Memory {
+    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+        Ok(self.push(kind, data.to_owned()))
+    }
+
+    fn append_message(
+        &mut self,
+        kind: &str,
+        content: &str,
+        details: &str,
+    ) -> Result<EntryId, HostError> {
+        let details: serde_json::Value = serde_json::from_str(details).expect("details are JSON");
+        let data = json!({ "content": content, "details": details });
+        Ok(self.push(kind, data.to_string()))
+    }
+
+    fn read(&mut self, entry: &EntryId) -> Result<String, HostError> {
+        let index: usize = entry.0.parse().map_err(|_| HostError::NotFound)?;
+        let entry = self.entries.get(index).ok_or(HostError::NotFound)?;
+        Ok(entry.data.clone())
+    }
+
+    fn write_blob(&mut self, _: &str, _: &str) -> Result<String, HostError> {
+        Err(HostError::Unavailable("no blobs here".to_owned()))
+    }
+
+    fn read_blob(&mut self, _: &str) -> Result<String, HostError> {
+        Err(HostError::NotFound)
+    }
+
+    fn submit(&mut self, _: &Request) -> Result<JobId, HostError> {
+        self.n_jobs += 1;
+        self.jobs.push_back(JobId(self.n_jobs));
+        Ok(JobId(self.n_jobs))
+    }
+
+    fn cancel(&mut self, job: JobId) {
+        self.jobs.retain(|waiting| *waiting != job);
+    }
+
+    fn notify(&mut self, _: &Notice) {}
+
+    fn status(&mut self, _: &str) {}
+
+    fn cost(&mut self, _: &Cost) {}
+}
