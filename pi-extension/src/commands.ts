@@ -77,17 +77,18 @@ async function run(line: string, ctx: ExtensionCommandContext, desk: Desk): Prom
 /** Completes the name of a sub-command, then its first argument. pi replaces the whole argument text. */
 export function completions(prefix: string, desk: Desk): { value: string; label: string; description?: string }[] | null {
 	const [name = "", argument] = prefix.trimStart().split(/\s+/, 2);
-	if (argument === undefined) {
-		const matching = COMMANDS.filter((command) => command.name.startsWith(name.toLowerCase()));
-		return orNull(matching.map((command) => ({ value: command.name, label: command.name, description: command.about })));
-	}
-	const words = COMMANDS.find((command) => command.name === name)?.words?.({ desk }) ?? [];
-	const matching = words.filter((word) => word.toLowerCase().startsWith(argument.toLowerCase()));
-	return orNull(matching.map((word) => ({ value: `${name} ${word}`, label: word })));
+	const command = COMMANDS.find((candidate) => candidate.name === name);
+	const choices =
+		argument === undefined
+			? COMMANDS.map((candidate) => ({ value: candidate.name, label: candidate.name, description: candidate.about }))
+			: (command?.words?.({ desk }) ?? []).map((word) => ({ value: `${name} ${word}`, label: word }));
+	return matching(choices, argument ?? name);
 }
 
-function orNull<T>(items: T[]): T[] | null {
-	return items.length > 0 ? items : null;
+/** What begins with `text`. With a word that is complete there is nothing to choose, and Enter sends the command. */
+function matching<T extends { label: string }>(choices: readonly T[], text: string): T[] | null {
+	const found = choices.filter(({ label }) => label.toLowerCase().startsWith(text.toLowerCase()));
+	return found.length === 0 || found.some(({ label }) => label === text) ? null : found;
 }
 
 function status({ pruner, surface, ctx }: Call): void {

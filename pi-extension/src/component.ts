@@ -56,10 +56,16 @@ export class Refusal extends Error {
 	}
 }
 
+/** Why the pruner refused a call: a case of the contract's error variants. */
+export interface Refused {
+	tag: string;
+	val?: unknown;
+}
+
 /** Whether the pruner refused a call: it is unharmed then. Any other error means that the instance is lost. */
-export function refusal(error: unknown): { tag: string; val?: unknown } | undefined {
+export function refusal(error: unknown): Refused | undefined {
 	if (!(error instanceof Error) || !("payload" in error)) return undefined;
-	return error.payload as { tag: string; val?: unknown };
+	return error.payload as Refused;
 }
 
 /** Makes `call` safe as an import: whatever it throws becomes a refusal, and what is no value is refused. */

@@ -1,6 +1,6 @@
 // What the pruner of a session needs of pi.
 
-import type { Lifecycle, Notices } from "./component.ts";
+import type { createPruner, Lifecycle, Notices } from "./component.ts";
 import type { HostMessage } from "./convert.ts";
 import type { Models } from "./jobs.ts";
 import type { SessionManager } from "./log.ts";
@@ -15,6 +15,7 @@ export interface Surface {
 }
 
 export interface SessionOptions {
+	create?: typeof createPruner;
 	manager: SessionManager;
 	models: () => Models;
 	surface: Surface;

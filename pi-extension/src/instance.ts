@@ -1,9 +1,11 @@
 // One living instance of the pruner: made from the session, lost by a trap, made anew.
 
-import { createPruner, type HostImports, type Lifecycle, type Notices, type Pruner, refusal } from "./component.ts";
+import { createPruner, type HostImports, type Lifecycle, type Notices, type Pruner, type Refused, refusal } from "./component.ts";
 
 /** Everything that an instance is made from. */
 export interface Origin {
+	/** Makes an instance; the component's own, unless a test has another. */
+	create?: typeof createPruner;
 	imports: HostImports;
 	/** The settings: the JSON object of pi's `contextPrune`. */
 	config(): string;
@@ -20,7 +22,7 @@ const MAX_LOSSES = 3;
 
 /** Makes a pruner and tells it what the log knows. */
 export function load(origin: Origin): { pruner: Pruner; notices: Notices.Notice[] } {
-	const pruner = createPruner(origin.imports);
+	const pruner = (origin.create ?? createPruner)(origin.imports);
 	const notices = openWith(pruner, origin);
 	const entries = origin.entries();
 	for (let at = 0; at < entries.length; at += ENTRIES_PER_PIECE) {
@@ -97,6 +99,18 @@ export class Instance {
 			if (refusal(error)) throw error;
 			this.lose(error);
 			return undefined;
+		}
+	}
+
+	/** As {@link call}, for what may well be refused: returns the refusal. */
+	attempt(call: (pruner: Pruner) => void): Refused | undefined {
+		try {
+			this.call(call);
+			return undefined;
+		} catch (error) {
+			const reason = refusal(error);
+			if (!reason) throw error;
+			return reason;
 		}
 	}
 

@@ -33,6 +33,7 @@ export async function showProgress(call: Call, start: () => Lifecycle.Activity):
 		display.changed();
 		await pruner.finish(abort.signal);
 		pruner.syncWithSession();
+		surface.status(pruner.command(({ control }) => control.status().line) ?? "");
 		surface.say(abort.signal.aborted ? "Cancelled. Everything that waited still waits." : outcome(display, before, size(call)));
 	} finally {
 		surface.onProgress = () => {};

@@ -2,7 +2,7 @@
 
 import { applyPlan, Plan } from "./apply.ts";
 import { BlobStore } from "./blobs.ts";
-import { type Lifecycle, type Notices, type Pruner, refusal } from "./component.ts";
+import { type Lifecycle, type Notices, type Pruner } from "./component.ts";
 import { epochMs, type HostMessage, isFinalReply, toContract } from "./convert.ts";
 import { newsOf } from "./events.ts";
 import { type Run, type SessionOptions, usageOf } from "./host.ts";
@@ -29,6 +29,8 @@ export class PrunerSession {
 	#activity = IDLE;
 	#isOffered = true;
 	#isFlushWanted = false;
+	/** Whether tools have returned that no hook was fired for. */
+	#hasResults = false;
 	/** Hooks that are running: while one is, outcomes may be committed at once. */
 	#hooks = 0;
 	#held: (() => void)[] = [];
@@ -49,6 +51,7 @@ export class PrunerSession {
 		});
 		this.#instance = new Instance(
 			{
+				create: options.create,
 				imports: {
 					sessionLog: this.#log.imports,
 					blobs: new BlobStore(manager).imports,
@@ -63,10 +66,6 @@ export class PrunerSession {
 		);
 	}
 
-	get activity(): Lifecycle.Activity {
-		return this.#activity;
-	}
-
 	/** Loads the session, or loads it anew: after a branch switch nothing of the old state holds. */
 	start(): void {
 		this.#instance.drop();
@@ -78,7 +77,9 @@ export class PrunerSession {
 	/** Brings the mirror up to date from the session's entries, for what happens between two model calls. */
 	syncWithSession(): Pruner | undefined {
 		if (!this.#instance.ensure()) return undefined;
-		this.#sync(this.#options.transcript());
+		const transcript = this.#options.transcript();
+		const first = this.#sync(transcript);
+		this.#hasResults ||= newsOf(transcript, first, this.#repliesEnded).hasResults;
 		return this.#instance.current;
 	}
 
@@ -88,13 +89,17 @@ export class PrunerSession {
 		return this.#hook(async () => {
 			const known = this.#isProjected ? this.#log.appended.length : 0;
 			this.#offer(run);
-			let transcript = withSummaries(messages, this.#log.appended.slice(known));
+			const complete = () => withSummaries(messages, this.#log.appended.slice(known));
+			const before = this.#log.appended.length;
+			let transcript = complete();
 			const first = this.#sync(transcript);
 			await this.#caughtUp(messages);
 			this.#fire(transcript, first, run);
 			await this.#settle(run.signal);
-			transcript = withSummaries(messages, this.#log.appended.slice(known));
-			this.#sync(transcript);
+			if (this.#log.appended.length > before) {
+				transcript = complete();
+				this.#sync(transcript);
+			}
 			this.#update();
 			if (!this.#instance.current) return undefined;
 			this.#instance.succeeded();
@@ -136,7 +141,7 @@ export class PrunerSession {
 		return this.#instance.call(command);
 	}
 
-	/** As {@link command}, for those that may start a flush. */
+	/** As {@link command}, for what may start a flush. */
 	act(action: (pruner: Pruner) => Lifecycle.Activity): Lifecycle.Activity {
 		this.#instance.ensure();
 		this.#act(action);
@@ -191,19 +196,15 @@ export class PrunerSession {
 			this.#repliesEnded.add(reply.timestamp);
 			this.#act((pruner) => pruner.lifecycle.replyEnd(undefined, now()));
 		}
-		if (hasResults) this.#act((pruner) => pruner.lifecycle.turnEnd(usageOf(run), now()));
+		if (hasResults || this.#hasResults) this.#act((pruner) => pruner.lifecycle.turnEnd(usageOf(run), now()));
+		this.#hasResults = false;
 		if (this.#isFlushWanted) this.#flush();
 	}
 
 	#flush(): void {
 		this.#isFlushWanted = false;
-		try {
-			this.#act((pruner) => pruner.control.flush(now()));
-		} catch (error) {
-			const reason = refusal(error);
-			if (!reason) throw error;
-			this.#options.surface.notify({ level: "warning", text: refusalText(reason) });
-		}
+		const reason = this.#instance.attempt(() => this.#act((pruner) => pruner.control.flush(now())));
+		if (reason) this.#options.surface.notify({ level: "warning", text: refusalText(reason) });
 	}
 
 	/**
@@ -248,11 +249,7 @@ export class PrunerSession {
 
 	/** Gives the flush in progress up. */
 	cancel(): void {
-		try {
-			this.#instance.call((pruner) => pruner.control.cancel());
-		} catch (error) {
-			if (!refusal(error)) throw error;
-		}
+		this.#instance.attempt((pruner) => pruner.control.cancel());
 		this.jobs.dropAll();
 		this.#activity = { ...this.#activity, runningJobs: 0, blocking: false };
 		this.#options.surface.progress();

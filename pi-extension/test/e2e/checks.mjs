@@ -11,11 +11,16 @@ import { Archive } from "./archive.mjs";
 export const VERSIONS = (process.env.DECANT_PI ?? "1.6.0,0.73.1").split(",");
 export const EXTENSION = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Runs a script with the extension, and checks what every run must hold to. */
-export async function play(t, { pi, script, api, env, packages, extensions = [PROBE, EXTENSION], mayFail = false }) {
+/** A folder for one test; with DECANT_KEEP it stays. */
+export function newFolder(t) {
 	const out = mkdtempSync(join(tmpdir(), "decant-pi-"));
 	t.after(() => (process.env.DECANT_KEEP ? console.error(out) : rmSync(out, { recursive: true, force: true })));
-	const run = await runScript({ pi, script, out, api, env, packages, extensions });
+	return out;
+}
+
+/** Runs a script with the extension, and checks what every run must hold to. */
+export async function play(t, { pi, script, api, env, packages, extensions = [PROBE, EXTENSION], mayFail = false, out = newFolder(t), keep }) {
+	const run = await runScript({ pi, script, out, api, env, packages, extensions, keep });
 	if (run.failure && !mayFail) throw run.failure;
 	assert.deepEqual(run.events.filter(({ type }) => type === "extension_error"), []);
 	assert.deepEqual(run.unscripted, [], "no model call that the script does not have");
@@ -62,7 +67,7 @@ export function assertNothingLost(session) {
 		const text = result.content.map((part) => part.text ?? "").join("\n");
 		if (text === "" || sent.includes(JSON.stringify(text).slice(1, -1))) continue;
 		if (result.toolName === "context_tree_query") continue;
-		assert.equal(readBack(archive, result.toolCallId), text, `the output of ${result.toolCallId} (${result.toolName})`);
+		assert.equal(readBack(archive, `${result.toolCallId}@${result.timestamp}`), text, `the output of ${result.toolCallId} (${result.toolName})`);
 	}
 	return archive;
 }
