@@ -1,4 +1,5 @@
-//! Runs every scenario in every lane and compares its outcome with the recorded one.
+//! Runs every scenario in every lane and compares its outcome with the recorded one. Besides, loading
+//! a session again must not change what the model sees.
 //!
 //! `DECANT_BLESS=1 cargo test --test scenarios` records outcomes anew; the difference is to be read
 //! like code.
@@ -30,6 +31,11 @@ fn main() -> Result<ExitCode> {
             let scenario = engine.scenario()?;
             engine.check(&run(&scenario, EngineLane::new)?)
         }));
+        let reloaded = file.clone();
+        trials.push(trial(&file, "reloaded", move || {
+            let scenario = reloaded.scenario()?.reloaded();
+            same_after_reload(&run(&scenario, EngineLane::new)?)
+        }));
         let component = decant.as_ref().map(Arc::clone).map_err(ToString::to_string);
         let of_component = file.clone();
         trials.push(trial(&file, "component", move || {
@@ -49,6 +55,22 @@ fn trial(
 ) -> Trial {
     let test = || test().map_err(|error| Failed::from(format!("{error:#}")));
     Trial::test(format!("{}::{lane}", file.name), test)
+}
+
+/// Design, invariant 6.
+fn same_after_reload(outcome: &Outcome) -> Result<()> {
+    let [.., before, after] = &outcome.contexts[..] else {
+        bail!("the last two contexts are missing");
+    };
+    let texts = [before, after].map(serde_json::to_string_pretty);
+    let [before, after] = texts;
+    let (before, after) = (before?, after?);
+    ensure!(
+        before == after,
+        "{}",
+        support::difference::describe(&before, &after)
+    );
+    Ok(())
 }
 
 /// A scenario and where its outcome is recorded.
