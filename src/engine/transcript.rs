@@ -181,7 +181,8 @@ pub struct Transcript {
     chains: Vec<Chain>,
     /// Indexes of the chains that are over: closed or interrupted.
     finished: Vec<usize>,
-    /// Unanswered calls by id, oldest first.
+    /// Unanswered calls by id, oldest first; also those of messages that hosts do not send, so that
+    /// their results are not taken for answers to older calls.
     unanswered: BTreeMap<String, Vec<CallSite>>,
     by_key: BTreeMap<OccurrenceKey, Position>,
     /// Positions by timestamp, of messages that can begin or end a span.
@@ -521,10 +522,6 @@ impl Transcript {
         for call in &mut assistant.calls {
             call.result = None;
         }
-        if !assistant.stop.is_sent() {
-            return;
-        }
-        self.run_end = at + 1;
         for (call, named) in assistant.calls.iter().enumerate() {
             let site = CallSite {
                 assistant: at,
@@ -535,6 +532,10 @@ impl Transcript {
                 .or_default()
                 .push(site);
         }
+        if !assistant.stop.is_sent() {
+            return;
+        }
+        self.run_end = at + 1;
         let (uses_tools, stop) = (!assistant.calls.is_empty(), assistant.stop);
         self.extend_chain(at, uses_tools, stop);
     }
@@ -605,7 +606,10 @@ impl Transcript {
         if sites.is_empty() {
             self.unanswered.remove(call_id);
         }
-        Some(site)
+        let is_sent = self
+            .assistant(site.assistant)
+            .is_some_and(|assistant| assistant.stop.is_sent());
+        is_sent.then_some(site)
     }
 }
 

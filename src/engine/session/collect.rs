@@ -10,7 +10,7 @@ use crate::engine::host::Host;
 use crate::engine::ids::Ref;
 use crate::engine::prompt::{PromptCall, batch_prompt};
 use crate::engine::size::utf16_len;
-use crate::engine::transcript::Chain;
+use crate::engine::transcript::{Chain, ChainEnd};
 use crate::engine::{stub, summary};
 
 impl Session {
@@ -113,15 +113,24 @@ impl Session {
         batches
     }
 
-    /// Whether a chain waits that another prompt has interrupted.
+    /// Whether the last prompt has interrupted a chain that waits.
     pub(super) fn has_interrupted_work(&self) -> bool {
-        let first = self.account.untried.before(self.last_chain_start()).next();
-        self.config.prune_on == PruneOn::AgentMessage && first.is_some()
+        let chains = self.transcript.chains();
+        let before = chains
+            .len()
+            .checked_sub(2)
+            .and_then(|index| chains.get(index));
+        let interrupted = before.filter(|chain| matches!(chain.end, ChainEnd::Interrupted(_)));
+        self.config.prune_on == PruneOn::AgentMessage
+            && interrupted.is_some_and(|chain| {
+                let waiting = self.account.untried.before(self.last_chain_start());
+                waiting.last().is_some_and(|last| last >= chain.start())
+            })
     }
 
-    fn last_chain_start(&self) -> Position {
+    pub(super) fn last_chain_start(&self) -> Position {
         let last = self.transcript.chains().last();
-        last.map_or(0, crate::engine::transcript::Chain::start)
+        last.map_or(0, Chain::start)
     }
 
     /// A flush for the sake of savings leaves alone what the model has not seen yet, and the turns

@@ -55,9 +55,35 @@ impl Session {
     /// Whether any span would be compressed, as far as can be told without an answer.
     pub(super) fn has_span_to_compress(&self) -> bool {
         let taken = Taken::default();
-        self.candidates()
-            .iter()
-            .any(|candidate| self.is_compressible(candidate, &taken))
+        let mut at_most = 0;
+        let mut any = false;
+        for candidate in self.candidates() {
+            if self.is_compressible(&candidate, &taken) {
+                any = true;
+                at_most += (candidate.from..candidate.to)
+                    .map(|at| self.rendered(at).chars)
+                    .sum::<u64>();
+            }
+        }
+        any && self.pays(at_most)
+    }
+
+    /// Whether compressing spans is worth a break of the prefix. With `flushWhenSaves` it has to save
+    /// that much, unless the user or the model has asked for it; without, any saving will do.
+    fn pays(&self, saved: u64) -> bool {
+        let is_asked_for = match self.flush.as_ref().map(|flush| flush.trigger) {
+            Some(Trigger::Manual | Trigger::Compact | Trigger::Tool) => true,
+            Some(
+                Trigger::Reply
+                | Trigger::Interrupted
+                | Trigger::Budget
+                | Trigger::Delta
+                | Trigger::Savings,
+            )
+            | None => false,
+        };
+        let least = self.config.flush_when_saves.unwrap_or(0);
+        is_asked_for || saved >= least
     }
 
     pub(super) fn is_all_protected(&self, candidate: &Candidate) -> bool {
@@ -95,6 +121,8 @@ impl Session {
     /// Plans the blocks of the flush in progress.
     pub(super) fn plan_spans(&mut self, now_ms: u64, host: &mut dyn Host) {
         let taken = self.taken();
+        let first_name = self.archive.last_name();
+        let mut saved = 0;
         for candidate in self.candidates() {
             if !self.is_compressible(&candidate, &taken) {
                 continue;
@@ -103,7 +131,9 @@ impl Session {
             let Some(span) = self.plan_span(&candidate, &taken, now_ms, host) else {
                 continue;
             };
-            if self.is_span_worth_it(&span) {
+            let saves = self.span_saves(&span);
+            if saves > 0 {
+                saved += saves;
                 self.blocks.last_id = span.id.0;
                 self.flush
                     .iter_mut()
@@ -111,6 +141,13 @@ impl Session {
             } else {
                 self.archive.take_back(last_name);
                 self.blocks.decided.insert(candidate.extent);
+            }
+        }
+        if !self.pays(saved) {
+            self.archive.take_back(first_name);
+            if let Some(flush) = &mut self.flush {
+                flush.spans.clear();
+                self.blocks.last_id = flush.last_block;
             }
         }
         self.plan_merge(now_ms, host);
@@ -714,10 +751,11 @@ impl Session {
             .collect()
     }
 
-    /// B2 for a span of the flush in progress, counted as it will stand once the flush is committed.
-    fn is_span_worth_it(&self, span: &SpanWork) -> bool {
+    /// What a span of the flush in progress saves, in characters, counted as it will stand once the
+    /// flush is committed. Nothing: it is left alone (B2).
+    fn span_saves(&self, span: &SpanWork) -> u64 {
         let Some(flush) = &self.flush else {
-            return false;
+            return 0;
         };
         let protected: Vec<ProtectedOutput<'_>> = span
             .protected
@@ -729,7 +767,8 @@ impl Session {
             })
             .collect();
         let text = block::write(span.id, &span.refs, span.body.text(), &protected);
-        utf16_len(&text) < self.replaced_chars(flush, span)
+        self.replaced_chars(flush, span)
+            .saturating_sub(utf16_len(&text))
     }
 
     /// What a block would replace: messages as they will be rendered, and the summaries whose place

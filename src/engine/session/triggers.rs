@@ -1,7 +1,7 @@
 //! When a turn's end sets a flush off.
 
 use super::flush::Trigger;
-use super::{Session, Usage};
+use super::{Position, Session, Usage};
 use crate::engine::size::utf16_len;
 use crate::engine::summary;
 
@@ -15,6 +15,9 @@ const SUMMARY_PART: u64 = 10;
 pub(super) struct Budget {
     /// The part of the window that the last turn used.
     previous: Option<f64>,
+    /// Where the last prompt stands that has set off a flush of what it interrupted: once is enough,
+    /// what fails waits for the next reply.
+    interrupted_by: Option<Position>,
     /// The model has asked for its finished turns to be compressed.
     pub(super) compress_asked: bool,
 }
@@ -42,7 +45,10 @@ impl Session {
         {
             return Some(Trigger::Delta);
         }
-        if self.has_interrupted_work() {
+        if self.has_interrupted_work()
+            && self.budget.interrupted_by != Some(self.last_chain_start())
+        {
+            self.budget.interrupted_by = Some(self.last_chain_start());
             return Some(Trigger::Interrupted);
         }
         let least = self.config.flush_when_saves?;
