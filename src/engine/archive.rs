@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::digest::ContentHash;
+use super::digest::{ContentHash, Hash};
 use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use super::row::make_room;
 use super::size::Size;
 
 /// Where a record, an alias or a batch stands in the archive.
@@ -101,6 +102,14 @@ pub struct Batch {
     pub block: Option<BlockId>,
 }
 
+/// The record that repetitions point at.
+#[derive(Clone, Copy, Debug)]
+struct Original {
+    record: Index,
+    /// As in [`ContentHash`].
+    raw: Option<Hash>,
+}
+
 /// The archive of a session.
 #[derive(Debug, Default)]
 pub struct Archive {
@@ -109,8 +118,8 @@ pub struct Archive {
     batches: Vec<Batch>,
     members: BTreeMap<OccurrenceKey, Member>,
     by_name: BTreeMap<Ref, Index>,
-    by_hash: BTreeMap<([u8; 20], bool), Index>,
-    hashes: BTreeMap<Index, ContentHash>,
+    /// Originals by normalized hash and status.
+    by_hash: BTreeMap<(Hash, bool), Original>,
     aliases_of: BTreeMap<Index, Vec<Index>>,
     /// What was archived late and waits for an epoch.
     unshown: BTreeSet<Member>,
@@ -202,12 +211,15 @@ impl Archive {
     /// The record with the same normalized output and status.
     #[must_use]
     pub fn duplicate_of(&self, hash: &ContentHash, is_error: bool) -> Option<Index> {
-        self.by_hash.get(&(hash.normalized, is_error)).copied()
+        let original = self.by_hash.get(&(hash.normalized, is_error));
+        original.map(|original| original.record)
     }
 
+    /// Whether the record that this output repeats has the same bytes too.
     #[must_use]
-    pub fn hash_of(&self, record: Index) -> Option<&ContentHash> {
-        self.hashes.get(&record)
+    pub fn shares_bytes(&self, hash: &ContentHash, is_error: bool) -> bool {
+        let original = self.by_hash.get(&(hash.normalized, is_error));
+        original.is_some_and(|original| original.raw == hash.raw)
     }
 
     /// The names given so far, for a word to a model that asks for an unknown one.
@@ -251,11 +263,10 @@ impl Archive {
             Some(Member::Record(index)) => *index,
             Some(Member::Alias(_)) | None => self.records.len(),
         };
-        if let Some(hash) = hash {
+        if let Some(ContentHash { normalized, raw }) = hash {
             self.by_hash
-                .entry((hash.normalized, record.is_error))
-                .or_insert(index);
-            self.hashes.insert(index, hash);
+                .entry((normalized, record.is_error))
+                .or_insert(Original { record: index, raw });
         }
         if !record.shown {
             self.unshown.insert(Member::Record(index));
@@ -265,7 +276,10 @@ impl Archive {
             .insert(record.key.clone(), Member::Record(index));
         match self.records.get_mut(index) {
             Some(known) => *known = record,
-            None => self.records.push(record),
+            None => {
+                make_room(&mut self.records);
+                self.records.push(record);
+            }
         }
         index
     }
@@ -309,6 +323,7 @@ impl Archive {
     }
 
     pub fn insert_batch(&mut self, batch: Batch) -> Index {
+        make_room(&mut self.batches);
         self.batches.push(batch);
         self.batches.len() - 1
     }

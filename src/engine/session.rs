@@ -224,7 +224,8 @@ struct Account {
     legacy_positions: BTreeMap<Member, Position>,
     /// Summaries by batch: where they stand in the transcript.
     summaries: BTreeMap<usize, Position>,
-    /// Committed summaries that the transcript has not shown yet, with their text.
+    /// Texts of committed summaries that may have to be inserted; they can be read back from the
+    /// log as well.
     unseen: BTreeMap<usize, String>,
     /// Batches whose summary may have to be inserted by the plan.
     to_place: BTreeSet<usize>,

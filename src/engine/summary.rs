@@ -79,7 +79,7 @@ fn is_tool_call(summary: &str) -> bool {
         let found = summary.as_bytes().get(..start.len());
         found.is_some_and(|found| found.eq_ignore_ascii_case(start.as_bytes()))
     };
-    if TOOL_CALL_STARTS.iter().any(|start| begins_with(start)) {
+    if TOOL_CALL_STARTS.iter().any(begins_with) {
         return true;
     }
     let inside = summary.trim_start_matches("```json").trim_start();

@@ -10,6 +10,7 @@ use super::entry::SUMMARY;
 use super::ids::{OccurrenceKey, Ref};
 use super::message::{Block, Message, Role, StopReason};
 use super::protect::path_argument;
+use super::row::make_room;
 use super::size::Size;
 use super::stub::{are_purged, ref_of_stub};
 
@@ -168,6 +169,14 @@ pub enum Boundary {
     Reply,
 }
 
+/// The message that a timestamp leads to.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    at: Position,
+    /// Whether no other one of its kind has the timestamp.
+    is_only: bool,
+}
+
 /// The mirror.
 #[derive(Debug, Default)]
 pub struct Transcript {
@@ -186,7 +195,7 @@ pub struct Transcript {
     unanswered: BTreeMap<String, Vec<CallSite>>,
     by_key: BTreeMap<OccurrenceKey, Position>,
     /// Positions by timestamp, of messages that can begin or end a span.
-    boundaries: BTreeMap<(Boundary, u64), Vec<Position>>,
+    boundaries: BTreeMap<(Boundary, u64), Found>,
     /// The end of the run of results directly behind the last assistant message.
     run_end: Position,
     /// Assistant messages of the session before the first one here.
@@ -338,10 +347,8 @@ impl Transcript {
     /// The only message of this kind with this timestamp.
     #[must_use]
     pub fn boundary_at(&self, kind: Boundary, at_ms: u64) -> Option<Position> {
-        match self.boundaries.get(&(kind, at_ms)).map(Vec::as_slice) {
-            Some([only]) => Some(*only),
-            Some(_) | None => None,
-        }
+        let found = self.boundaries.get(&(kind, at_ms))?;
+        found.is_only.then_some(found.at)
     }
 
     /// Whether any message of this kind has this timestamp.
@@ -395,6 +402,7 @@ impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Message) {
         let slot = slot_of(message);
+        make_room(&mut self.slots);
         self.slots.push(slot);
         self.index(self.slots.len() - 1);
     }
@@ -461,17 +469,11 @@ impl Transcript {
         match &slot.kind {
             Kind::User => {
                 self.users.push(at);
-                self.boundaries
-                    .entry((Boundary::Prompt, at_ms))
-                    .or_default()
-                    .push(at);
+                self.note_boundary(Boundary::Prompt, at_ms, at);
                 self.begin_chain(at, true);
             }
             Kind::Prompt => {
-                self.boundaries
-                    .entry((Boundary::Prompt, at_ms))
-                    .or_default()
-                    .push(at);
+                self.note_boundary(Boundary::Prompt, at_ms, at);
                 self.begin_chain(at, false);
             }
             Kind::Assistant(_) => self.index_assistant(at),
@@ -480,6 +482,13 @@ impl Transcript {
             Kind::Summary { .. } => return,
         }
         self.size = self.size + size;
+    }
+
+    fn note_boundary(&mut self, kind: Boundary, at_ms: u64, at: Position) {
+        self.boundaries
+            .entry((kind, at_ms))
+            .and_modify(|found| found.is_only = false)
+            .or_insert(Found { at, is_only: true });
     }
 
     /// A user message always begins a chain; another prompt does where no chain is open.
@@ -506,13 +515,12 @@ impl Transcript {
     fn index_assistant(&mut self, at: Position) {
         let turn_index = self.turn_base + count(self.assistants.len());
         self.assistants.push(at);
+        if let Some(at_ms) = self.slots.get(at).map(|slot| slot.at_ms) {
+            self.note_boundary(Boundary::Reply, at_ms, at);
+        }
         let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
-        self.boundaries
-            .entry((Boundary::Reply, slot.at_ms))
-            .or_default()
-            .push(at);
         let Kind::Assistant(assistant) = &mut slot.kind else {
             return;
         };
@@ -675,6 +683,8 @@ fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
             Block::Opaque(opaque) => assistant.is_pinned |= opaque.kind == "reasoning",
         }
     }
+    // Most have one call, and a vector begins with room for four.
+    assistant.calls.shrink_to_fit();
     assistant
 }
 

@@ -684,7 +684,7 @@ fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
             Some(Draft {
                 at: call.at,
                 name: call.name?,
-                hash: call.hash.clone(),
+                hash: call.hash,
                 standing: Standing::Summarized { batch: index },
                 blob: None,
                 is_late: false,

@@ -377,16 +377,16 @@ impl Session {
 
     /// Whether the host sends a result back as the model was shown it: the transcript has its stub,
     /// and that is not what the tool returned.
-    fn is_stubbed(&self, at: Position, record: usize) -> bool {
-        let (Some(result), Some(hash), Some(record)) = (
-            self.transcript.result(at),
-            self.archive.hash_of(record),
-            self.archive.record(record),
-        ) else {
+    fn is_stubbed(&self, at: Position, index: usize) -> bool {
+        let (Some(result), Some(record)) = (self.transcript.result(at), self.archive.record(index))
+        else {
             return false;
         };
-        let stub = || ContentHash::of(&record.tool, &stub::stub(record.name));
-        result.stub_of == Some(record.name) && hash.normalized != stub().normalized
+        let returned_it = || {
+            let stub = ContentHash::of(&record.tool, &stub::stub(record.name));
+            self.archive.duplicate_of(&stub, record.is_error) == Some(index)
+        };
+        result.stub_of == Some(record.name) && !returned_it()
     }
 
     /// Whether a summary message in the transcript stays.
@@ -427,6 +427,9 @@ impl Session {
         if let Some(at) = self.account.summaries.get(&index).copied() {
             self.settle(at);
         }
+        if in_block {
+            self.account.unseen.remove(&index);
+        }
         if !stands || in_block || self.account.summaries.contains_key(&index) {
             self.withdraw_summary(index);
         } else {
@@ -444,6 +447,7 @@ impl Session {
             if let Some((behind, change)) = self.summary_insertion(index, host) {
                 let aspect = Aspect::Insertion(Inserted::Summary(summary_number(index)));
                 self.plan.set(behind, aspect, Some(change));
+                self.account.unseen.remove(&index);
                 self.account.inserted.insert(index, behind);
             }
             self.settle_summary(index);
@@ -493,7 +497,7 @@ impl Session {
                 .iter()
                 .filter_map(|index| self.archive.record(*index))
         };
-        let last = known().last();
+        let last = known().next_back();
         entry::SummaryDetails {
             tool_call_refs: known()
                 .map(|record| entry::SummaryRef {

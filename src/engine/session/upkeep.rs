@@ -566,10 +566,7 @@ impl Session {
         let record = self.archive.record(original)?;
         let original_key = record.key.clone();
         let name = record.name;
-        let shares_bytes = self
-            .archive
-            .hash_of(original)
-            .is_some_and(|known| known.raw == hash.raw);
+        let shares_bytes = self.archive.shares_bytes(hash, record.is_error);
         self.alias_of(at, &key, &original_key, name, shares_bytes, hash)
     }
 
