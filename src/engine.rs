@@ -41,7 +41,7 @@ pub mod plan;
 pub mod prompt;
 pub mod protect;
 pub mod query;
-mod row;
+pub mod row;
 pub mod session;
 pub mod size;
 pub mod stub;

@@ -121,6 +121,5 @@ fn the_output_of_tools_does_not_stay_in_memory() {
     long.plan();
     let bytes = long.lane.session.memory_bytes();
     println!("{RESULTS} results of 10 kB: {} MiB", bytes >> 20);
-    // FIXME: 64 MiB is what it has to be.
-    assert!(bytes < 96 << 20, "{bytes} bytes");
+    assert!(bytes < 64 << 20, "{bytes} bytes");
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::digest::{ContentHash, Hash};
 use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
-use super::row::make_room;
+use super::row::Row;
 use super::size::Size;
 
 /// Where a record, an alias or a batch stands in the archive.
@@ -113,9 +113,9 @@ struct Original {
 /// The archive of a session.
 #[derive(Debug, Default)]
 pub struct Archive {
-    records: Vec<Record>,
-    aliases: Vec<Alias>,
-    batches: Vec<Batch>,
+    records: Row<Record>,
+    aliases: Row<Alias>,
+    batches: Row<Batch>,
     members: BTreeMap<OccurrenceKey, Member>,
     by_name: BTreeMap<Ref, Index>,
     /// Originals by normalized hash and status.
@@ -128,17 +128,17 @@ pub struct Archive {
 
 impl Archive {
     #[must_use]
-    pub fn records(&self) -> &[Record] {
+    pub fn records(&self) -> &Row<Record> {
         &self.records
     }
 
     #[must_use]
-    pub fn aliases(&self) -> &[Alias] {
+    pub fn aliases(&self) -> &Row<Alias> {
         &self.aliases
     }
 
     #[must_use]
-    pub fn batches(&self) -> &[Batch] {
+    pub fn batches(&self) -> &Row<Batch> {
         &self.batches
     }
 
@@ -276,10 +276,7 @@ impl Archive {
             .insert(record.key.clone(), Member::Record(index));
         match self.records.get_mut(index) {
             Some(known) => *known = record,
-            None => {
-                make_room(&mut self.records);
-                self.records.push(record);
-            }
+            None => self.records.push(record),
         }
         index
     }
@@ -323,7 +320,6 @@ impl Archive {
     }
 
     pub fn insert_batch(&mut self, batch: Batch) -> Index {
-        make_room(&mut self.batches);
         self.batches.push(batch);
         self.batches.len() - 1
     }

@@ -10,7 +10,7 @@ use super::entry::SUMMARY;
 use super::ids::{OccurrenceKey, Ref};
 use super::message::{Block, Message, Role, StopReason};
 use super::protect::path_argument;
-use super::row::make_room;
+use super::row::Row;
 use super::size::Size;
 use super::stub::{are_purged, ref_of_stub};
 
@@ -180,7 +180,7 @@ struct Found {
 /// The mirror.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    slots: Vec<Slot>,
+    slots: Row<Slot>,
     /// Positions of all assistant messages.
     assistants: Vec<Position>,
     /// For each of them the thinking of the transcript up to and with it.
@@ -402,7 +402,6 @@ impl Transcript {
     /// Appends a message.
     pub fn push(&mut self, message: Message) {
         let slot = slot_of(message);
-        make_room(&mut self.slots);
         self.slots.push(slot);
         self.index(self.slots.len() - 1);
     }
