@@ -175,28 +175,30 @@ pub struct Outline<'a> {
 }
 
 impl Outline<'_> {
-    /// The deterministic body.
+    /// The deterministic body. The refs are not in it: the block's element names them.
     #[must_use]
-    pub fn write(&self, refs: &[Ref]) -> String {
-        let calls: usize = self.tools.iter().map(|(_, n)| n).sum();
+    pub fn write(&self) -> String {
+        let n_calls: usize = self.tools.iter().map(|(_, n)| n).sum();
         let tools: Vec<String> = self
             .tools
             .iter()
             .map(|(tool, n)| format!("{tool} x{n}"))
             .collect();
-        let names: Vec<String> = refs.iter().map(|name| format!("`{name}`")).collect();
+        let failed = match self.errors {
+            0 => String::new(),
+            n => format!(", {n} failed"),
+        };
         let seconds = self.to_ms.saturating_sub(self.from_ms) / 1000;
-        format!(
-            "{calls} tool calls in {} turns over {seconds} s, {} failed: {}\n\
-             First: {}\nLast: {}\n\
-             Not summarized; `context_tree_query` has the outputs: {}",
-            self.turns,
-            self.errors,
+        let mut body = format!(
+            "{} in {} turns, {seconds} s{failed}. First: {}",
             tools.join(", "),
-            self.first,
-            self.last,
-            names.join(", ")
-        )
+            self.turns,
+            self.first
+        );
+        if n_calls > 1 {
+            body.push_str(&format!("\nLast: {}", self.last));
+        }
+        body
     }
 }
 

@@ -526,7 +526,7 @@ impl Session {
             })
             .collect();
         if contents.is_empty() {
-            return self.outline_of(refs).write(refs);
+            return self.outline_of(refs).write();
         }
         with_safe_tags(&contents.join("\n\n"))
     }

@@ -21,7 +21,7 @@ use crate::engine::summary;
 use crate::engine::transcript::{Boundary, Chain, ChainEnd};
 
 /// How much of a call's arguments an outline shows, in UTF-16 code units.
-const OUTLINE_CHARS: u64 = 80;
+const OUTLINE_CHARS: u64 = 50;
 
 /// A span that may be compressed.
 pub(super) struct Candidate {
@@ -313,7 +313,10 @@ impl Session {
     /// Runs of finished turns, old enough, of chains that are not closed.
     fn open_candidates(&self, len: Position) -> Vec<Candidate> {
         let closing = self.closing_chain();
-        let open = self.blocks.unclosed.iter().rev();
+        // Closed chains in the window hold turns that are older than the ones to be kept, too.
+        let first = self.last_due().map_or(0, |last| last + 1);
+        let windowed = self.blocks.candidates.range(first..);
+        let open = self.blocks.unclosed.iter().chain(windowed);
         open.filter(|index| Some(**index) != closing)
             .filter_map(|index| {
                 let chain = self.transcript.chains().get(*index)?;
@@ -461,7 +464,7 @@ impl Session {
             }
         }
         let supersedes = self.blocks_inside(candidate);
-        let body = self.body_for(candidate, taken, &refs, &supersedes, now_ms, host);
+        let body = self.body_for(candidate, taken, &supersedes, now_ms, host);
         Some(SpanWork {
             id: BlockId(self.blocks.last_id + 1),
             extents: vec![candidate.extent],
@@ -512,7 +515,6 @@ impl Session {
         &mut self,
         candidate: &Candidate,
         taken: &Taken,
-        refs: &[Ref],
         supersedes: &[BlockId],
         now_ms: u64,
         host: &mut dyn Host,
@@ -521,7 +523,7 @@ impl Session {
         let is_open = matches!(candidate.extent, Extent::Turns { .. });
         match parts.as_slice() {
             [] => Body::Own {
-                text: self.outline(candidate).write(refs),
+                text: self.outline(candidate).write(),
                 deterministic: true,
             },
             [only] if supersedes.is_empty() && !is_open => Body::Summaries(only.clone()),
