@@ -10,7 +10,7 @@
 //! ends. Hooks may be repeated; a command that fails has changed nothing.
 //!
 //! **What decides.** Whether an edit stands is a function of the log, the transcript, the settings
-//! and the epoch ([`settle`]), never of the order in which things happened. So a load reaches the
+//! and the epoch (`settle`), never of the order in which things happened. So a load reaches the
 //! plan that the process before it had.
 
 mod answer;
