@@ -82,6 +82,11 @@ fn block(block: &Value) -> wit::Block {
     let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or("");
     match block_type(block) {
         "text" => wit::Block::Text(field("text").to_owned()),
+        // An encrypted state: the next request has to repeat it.
+        "thinking" if field("thinking").trim().is_empty() => wit::Block::Opaque(wit::Opaque {
+            kind: "reasoning".to_owned(),
+            chars: utf16_len(field("thinkingSignature")),
+        }),
         "thinking" => wit::Block::Thinking(
             utf16_len(field("thinking")).saturating_add(utf16_len(field("thinkingSignature"))),
         ),

@@ -119,15 +119,15 @@ pub fn tool_definition() -> (&'static str, &'static str, &'static str) {
     (TOOL_NAME, DESCRIPTION, PARAMETERS)
 }
 
-const DESCRIPTION: &str = "Returns original tool outputs that were summarized or shortened in this \
-    conversation. Ask when a summary lacks a detail you need. Long outputs come in pages.";
+const DESCRIPTION: &str =
+    "Returns original tool outputs that were summarized here. Long ones come in pages.";
 
 const PARAMETERS: &str = concat!(
     r#"{"type":"object","properties":{"#,
-    r#""toolCallIds":{"type":"array","items":{"type":"string"},"description":"refs such as t3, blocks such as b1, or tool call ids"},"#,
-    r#""pattern":{"type":"string","description":"regular expression: only matching lines, with context"},"#,
-    r#""offset":{"type":"integer","minimum":0,"description":"lines (or matches) to skip"},"#,
-    r#""limit":{"type":"integer","minimum":1,"description":"lines (or matches) to return"}},"#,
+    r#""toolCallIds":{"type":"array","items":{"type":"string"},"description":"refs (t3), blocks (b1) or ids"},"#,
+    r#""pattern":{"type":"string","description":"regular expression: matching lines only"},"#,
+    r#""offset":{"type":"integer","description":"lines to skip"},"#,
+    r#""limit":{"type":"integer","description":"lines to return"}},"#,
     r#""required":["toolCallIds"]}"#,
 );
 

@@ -35,9 +35,9 @@ pub(super) enum Misfit {
 /// What the frame of a message costs, in characters of the request: its role, its ids, its brackets.
 /// A block does away with all frames of its span but one.
 ///
-/// Source: the seed measures `JSON.stringify(messages).length`; a bare message has 40 to 120
-/// characters around its content there.
-const FRAME_CHARS: u64 = 40;
+/// Source: the seed measures `JSON.stringify(messages).length`. A tool call or a result has 85
+/// characters and more around its content there, the block's message 51.
+const FRAME_CHARS: u64 = 80;
 
 /// What is saved when one message stands in place of `messages`.
 pub(super) fn frames(messages: usize) -> u64 {
@@ -318,6 +318,8 @@ impl Session {
                 .set(plan_position(run.from), Aspect::Run, Some(change));
         }
         for at in &dropped {
+            // What a block shows it shows for good: it is neither captured nor archived any more.
+            self.account.untried.remove(*at);
             self.plan.clear(plan_position(*at));
             self.note_share(*at, true);
         }

@@ -296,8 +296,14 @@ impl Session {
 
     /// Whether an output of `context_tree_query` has to stand as it is.
     pub(super) fn is_in_grace(&self, at: Position) -> bool {
-        let grace = self.config.recovery_grace_turns as usize;
-        self.transcript.users_between(at, self.epoch.end) <= grace
+        self.is_in_grace_until(at, self.epoch.end)
+    }
+
+    /// The user turn in which an output was recovered counts as the first of its grace, and is never
+    /// cut short.
+    pub(super) fn is_in_grace_until(&self, at: Position, end: Position) -> bool {
+        let grace = self.config.recovery_grace_turns.max(1) as usize;
+        self.transcript.users_between(at, end) < grace
     }
 
     /// What the archive holds for the result at a position.

@@ -431,8 +431,7 @@ impl Session {
     }
 
     fn is_recovered_fresh(&self, at: Position) -> bool {
-        let grace = self.config.recovery_grace_turns as usize;
-        self.transcript.users_between(at, self.transcript.len()) <= grace
+        self.is_in_grace_until(at, self.transcript.len())
     }
 
     fn plan_span(

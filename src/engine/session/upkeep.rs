@@ -289,11 +289,10 @@ impl Session {
     }
 
     fn recovered_due(&self) -> Vec<Position> {
-        let grace = self.config.recovery_grace_turns as usize;
         let len = self.transcript.len();
         let waiting = self.epoch.recovered_unarchived.iter().copied();
         waiting
-            .take_while(|at| self.transcript.users_between(*at, len) > grace)
+            .take_while(|at| !self.is_in_grace_until(*at, len))
             .collect()
     }
 
@@ -350,6 +349,10 @@ impl Session {
         now_ms: u64,
         host: &mut dyn Host,
     ) -> bool {
+        if self.is_covered(at) {
+            // A block stands for it, and shows what it has not archived.
+            return true;
+        }
         let last_name = self.archive.last_name();
         let Some(mut draft) = self.draft(at, standing) else {
             return true;
