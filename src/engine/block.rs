@@ -188,17 +188,17 @@ impl Outline<'_> {
             0 => String::new(),
             n => format!(", {n} failed"),
         };
+        if n_calls == 1 {
+            return format!("1 call{failed}: {}", self.first);
+        }
         let seconds = self.to_ms.saturating_sub(self.from_ms) / 1000;
-        let mut body = format!(
-            "{} in {} turns, {seconds} s{failed}. First: {}",
+        format!(
+            "{} in {} turns, {seconds} s{failed}. First: {}\nLast: {}",
             tools.join(", "),
             self.turns,
-            self.first
-        );
-        if n_calls > 1 {
-            body.push_str(&format!("\nLast: {}", self.last));
-        }
-        body
+            self.first,
+            self.last
+        )
     }
 }
 

@@ -21,7 +21,7 @@ use crate::engine::summary;
 use crate::engine::transcript::{Boundary, Chain, ChainEnd};
 
 /// How much of a call's arguments an outline shows, in UTF-16 code units.
-const OUTLINE_CHARS: u64 = 50;
+const OUTLINE_CHARS: u64 = 40;
 
 /// A span that may be compressed.
 pub(super) struct Candidate {
