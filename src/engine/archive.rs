@@ -240,9 +240,11 @@ impl Archive {
         Ref(self.last_name)
     }
 
-    /// Takes back the names given out after `last`, none of which has been written anywhere.
+    /// Takes back the names given out after `last` but for those that a record has got meanwhile:
+    /// the others have not been written anywhere.
     pub fn take_back(&mut self, last: Ref) {
-        self.last_name = self.last_name.min(last.0);
+        let used = self.last_named().map_or(0, |name| name.0);
+        self.last_name = self.last_name.min(last.0.max(used));
     }
 
     /// The names that will be given out next, in order; none is given out by looking.

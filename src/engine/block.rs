@@ -124,6 +124,16 @@ pub fn write(id: BlockId, refs: &[Ref], body: &str, protected: &[ProtectedOutput
     text
 }
 
+/// Whether a user message is nothing but a block that [`write`] has written.
+#[must_use]
+pub fn is_block(text: &str) -> bool {
+    let behind_name = text
+        .strip_prefix("<compressed-chain id=\"")
+        .and_then(|rest| rest.split_once("\" tools=\""))
+        .filter(|(name, _)| BlockId::parse(name).is_some());
+    behind_name.is_some_and(|(_, rest)| rest.ends_with("\n</compressed-chain>"))
+}
+
 /// Puts the bodies of other blocks in the place of their names in braces, once; `{bN}` of the block
 /// itself and of unknown blocks stays.
 #[must_use]

@@ -51,7 +51,7 @@ use super::transcript::{Boundary, Kind, Position, Transcript};
 use flush::Flush;
 use jobs::Summarizer;
 use ledger::Ledger;
-use restore::{LoadEpoch, Restoring};
+use restore::{EpochMark, LoadEpoch, Restoring};
 use shares::Shares;
 use triggers::Budget;
 use untried::Untried;
@@ -462,7 +462,12 @@ impl Session {
         self.account
             .inserted
             .retain(|_, behind| (*behind as Position) < at);
-        self.epoch.end = self.epoch.end.min(at);
+        if at < self.epoch.end {
+            // The messages that come back belong to the epoch as they did before, as after a load.
+            let mark = Some(self.epoch.mark.clone()).filter(|mark| !mark.is_empty());
+            self.load.epoch = Some(EpochMark::read(mark));
+            self.epoch.end = at;
+        }
         self.epoch.sent = self.epoch.sent.min(at);
         self.is_stale = true;
     }

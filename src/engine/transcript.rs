@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::block::is_block;
 use super::entry::SUMMARY;
 use super::ids::{OccurrenceKey, Ref};
 use super::message::{Block, Message, Role, StopReason};
@@ -46,7 +47,7 @@ pub enum Kind {
     /// A custom message of another kind, or a host's summary of what it cut away: it can begin a
     /// chain.
     Prompt,
-    /// Any other role, left alone.
+    /// Any other role, and a block that the host sends back: left alone.
     Other,
 }
 
@@ -633,6 +634,7 @@ fn slot_of(message: Message) -> Slot {
     let size = Size::of_message(&message);
     let at_ms = message.at_ms;
     let kind = match message.role {
+        Role::User if is_block(&message.text()) => Kind::Other,
         Role::User => Kind::User,
         Role::Assistant { stop } => Kind::Assistant(assistant_of(stop, message.content)),
         Role::ToolResult {

@@ -321,6 +321,7 @@ impl Session {
             // What a block shows it shows for good: it is neither captured nor archived any more.
             self.account.untried.remove(*at);
             self.plan.clear(plan_position(*at));
+            self.account.untried.remove(*at);
             self.note_share(*at, true);
         }
         self.ledger.set(
@@ -402,6 +403,7 @@ impl Session {
             self.settle(*reply);
         }
         for at in placement.runs.iter().flat_map(|run| run.positions()) {
+            self.note_result(at);
             self.settle(at);
         }
         for at in late {

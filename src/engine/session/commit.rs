@@ -43,9 +43,10 @@ impl Session {
 
     /// Commits the flush in progress.
     pub(super) fn commit(&mut self, now_ms: u64, host: &mut dyn Host) {
-        let Some(flush) = self.flush.take() else {
+        let Some(mut flush) = self.flush.take() else {
             return;
         };
+        self.drop_overtaken(&mut flush);
         let result = self.sum_up(&flush);
         self.last_flush = flush.number;
         let mut written = Written::default();
@@ -69,6 +70,27 @@ impl Session {
         };
         self.write_stats(&flush, host);
         self.write_metrics(&flush, outcome, now_ms, host);
+    }
+
+    /// What was archived for another reason while the summaries were written has another name and
+    /// perhaps no text any more: its batch and its span are dropped, and wait for the next flush.
+    fn drop_overtaken(&self, flush: &mut Flush) {
+        let mut is_overtaken = false;
+        for batch in &mut flush.batches {
+            let is_gone = |call: &super::flush::Captured| {
+                let result = self.transcript.result(call.at);
+                result.is_none_or(|result| result.text.is_none())
+            };
+            let is_summarized = matches!(batch.fate, Fate::Summarized { .. });
+            if is_summarized && batch.calls.iter().any(is_gone) {
+                batch.fate = Fate::Skipped(Skip::Deduped);
+                is_overtaken = true;
+            }
+        }
+        flush.spans.retain(|span| {
+            let is_archived = |(at, _): &(Position, _)| self.member_at(*at).is_some();
+            !is_overtaken && !span.backfill.iter().any(is_archived)
+        });
     }
 
     fn sum_up(&self, flush: &Flush) -> Tally {
@@ -150,6 +172,7 @@ impl Session {
             .batches
             .iter()
             .flat_map(|batch| &batch.duplicates)
+            .filter(|duplicate| self.member_at(duplicate.call.at).is_none())
             .filter(|duplicate| match duplicate.of {
                 Original::Record(_) => true,
                 Original::Within { batch, .. } => flush
@@ -200,7 +223,7 @@ impl Session {
             Some(frontier) => {
                 host.append(entry::FRONTIER, &entry::write(frontier))?;
             }
-            None if written.spans.is_empty() => {}
+            None if !result.is_epoch => {}
             None => {
                 let epoch = entry::Epoch {
                     epoch_end: self.end_mark(),
@@ -306,11 +329,8 @@ impl Session {
 
     fn chain_entry(&self, flush: &Flush, span: &SpanWork, host: &mut dyn Host) -> entry::Chain {
         let results: Vec<Position> = (span.from..span.to)
-            .filter(|at| {
-                self.transcript
-                    .result(*at)
-                    .is_some_and(|result| result.site.is_some())
-            })
+            .filter_map(|at| self.transcript.assistant(at))
+            .flat_map(|turn| turn.calls.iter().filter_map(|call| call.result))
             .collect();
         let keys = |at: &Position| self.transcript.key_at(*at);
         let chain = |extent: &Extent| match extent {

@@ -240,12 +240,30 @@ impl Session {
                 match ask {
                     Ask::Answered(text) if utf16_len(text) > utf16_len(fallback) => {
                         failures.push("the fused summary is longer than its parts".to_owned());
-                        span.body = Body::Summaries(fallback.clone());
+                        let text = fallback.clone();
+                        span.body = if span.supersedes.is_empty() {
+                            Body::Summaries(text)
+                        } else {
+                            // No summaries of the log make this text.
+                            Body::Own {
+                                text,
+                                deterministic: false,
+                            }
+                        };
                     }
                     Ask::Answered(_) => fused += 1,
                     Ask::Failed(why) => {
                         failures.push(why.clone());
-                        span.body = Body::Summaries(fallback.clone());
+                        let text = fallback.clone();
+                        span.body = if span.supersedes.is_empty() {
+                            Body::Summaries(text)
+                        } else {
+                            // No summaries of the log make this text.
+                            Body::Own {
+                                text,
+                                deterministic: false,
+                            }
+                        };
                     }
                     Ask::Queued { .. } | Ask::Running { .. } => {}
                 }

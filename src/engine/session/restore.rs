@@ -3,7 +3,7 @@
 //! Entries are taken in one pass, their texts are let go at once, and what belongs to a flush that
 //! was never committed counts for nothing but the names that it used up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 
@@ -88,7 +88,7 @@ pub(super) struct EpochMark {
 }
 
 impl EpochMark {
-    fn read(mark: Option<String>) -> Self {
+    pub(super) fn read(mark: Option<String>) -> Self {
         let Some(mark) = mark else {
             return Self {
                 mark: String::new(),
@@ -337,8 +337,10 @@ impl Session {
 
     fn apply_epoch(&mut self, mark: Option<String>) {
         let epoch = EpochMark::read(mark);
+        // A flush that has pruned nothing repeats the epoch before it, an empty one if there is none.
         let known = self.load.epoch.as_ref();
-        if known.is_none_or(|known| known.mark != epoch.mark || known.at_ms != epoch.at_ms) {
+        let known = known.map_or(("", 0), |known| (&known.mark, known.at_ms));
+        if known != (&epoch.mark, epoch.at_ms) {
             self.epoch.mark = epoch.mark.clone();
             self.load.epoch = Some(epoch);
             self.archive.show_everything();
@@ -492,7 +494,7 @@ impl Session {
         let written = chain.range_summary_text.as_ref().or(chain.body.as_ref());
         let body = match written {
             Some(body) => with_safe_tags(body),
-            None => self.body_from_log(&refs, restoring),
+            None => self.body_from_log(chain, &refs, restoring),
         };
         let block = Block {
             id,
@@ -509,10 +511,28 @@ impl Session {
     }
 
     /// The body of a block whose entry has none: its summaries as they stand, or an outline.
-    fn body_from_log(&self, refs: &[Ref], restoring: &Restoring) -> String {
+    ///
+    /// A ref may be there for a duplicate only: the summary of its original is not of this chain.
+    fn body_from_log(&self, chain: &entry::Chain, refs: &[Ref], restoring: &Restoring) -> String {
+        let dropped: Option<BTreeSet<&str>> = chain
+            .dropped_occurrence_keys
+            .as_ref()
+            .map(|keys| keys.iter().map(String::as_str).collect());
+        let is_own = |name: &Ref| {
+            let record = self
+                .archive
+                .named(*name)
+                .and_then(|at| self.archive.record(at));
+            let key = record.map(|record| record.key.to_string());
+            dropped
+                .as_ref()
+                .is_none_or(|dropped| key.is_some_and(|key| dropped.contains(key.as_str())))
+        };
         let mut batches: Vec<usize> = Vec::new();
-        for batch in refs.iter().filter_map(|name| self.batch_named(*name)) {
-            if !batches.contains(&batch) {
+        for name in refs.iter().filter(|name| is_own(name)) {
+            if let Some(batch) = self.batch_named(*name)
+                && !batches.contains(&batch)
+            {
                 batches.push(batch);
             }
         }
@@ -571,8 +591,17 @@ impl Session {
         let first = details.tool_call_refs.first()?;
         let name = Ref::parse(&first.short_id)?;
         let batch = self.batch_named(name)?;
-        let record = self.archive.record(self.archive.named(name)?)?;
-        (record.key.call_id == first.tool_call_id).then_some(batch)
+        let records = &self.archive.batch(batch)?.records;
+        let names_record = |(named, index): (&entry::SummaryRef, &usize)| {
+            self.archive.record(*index).is_some_and(|record| {
+                record.name.to_string() == named.short_id
+                    && record.key.call_id == named.tool_call_id
+                    && record.key.at_ms == named.result_timestamp
+            })
+        };
+        let refs = &details.tool_call_refs;
+        let is_whole = refs.len() == records.len() && refs.iter().zip(records).all(names_record);
+        is_whole.then_some(batch)
     }
 
     fn apply_undo(&mut self, undo: &entry::Undo) {

@@ -240,6 +240,7 @@ impl Session {
         };
         match chain.end {
             ChainEnd::Closed(reply) if reply < at => at,
+            ChainEnd::Interrupted(next) if next < at => at,
             ChainEnd::Closed(_) | ChainEnd::Open | ChainEnd::Interrupted(_) => chain.start(),
         }
     }

@@ -160,9 +160,9 @@ impl Session {
             .transcript
             .result(at)
             .is_some_and(|result| result.is_error);
-        let original = self
-            .config
-            .dedup_by_content_hash
+        // A result that has a record of its own would be the duplicate of itself.
+        let may_alias = self.config.dedup_by_content_hash && self.member_at(at).is_none();
+        let original = may_alias
             .then(|| self.archive.duplicate_of(&hash, is_error))
             .flatten();
         match original {
@@ -307,7 +307,11 @@ impl Session {
             self.transcript.assistants_between(at + 1, len) >= settings.cooldown_turns as usize
         };
         let waiting = self.epoch.purge_unarchived.iter().copied();
-        waiting.take_while(cooled).collect()
+        // What a block shows verbatim must not become a record: the block would lose it.
+        waiting
+            .take_while(cooled)
+            .filter(|at| !self.is_covered(*at))
+            .collect()
     }
 
     /// Results of the failed calls of an assistant message whose arguments are large.
