@@ -37,6 +37,7 @@ pub mod glob;
 pub mod host;
 pub mod ids;
 pub mod message;
+pub mod order;
 pub mod plan;
 pub mod prompt;
 pub mod protect;

@@ -280,8 +280,8 @@ pub struct Stats {
 }
 
 /// Data of a [`METRICS`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FlushMetrics {
     /// Unix milliseconds.
     pub ts: u64,
@@ -293,8 +293,8 @@ pub struct FlushMetrics {
 }
 
 /// What a flush left behind.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Gauges {
     pub open_cycle_thinking_tokens: u64,
     pub largest_chain_share_pct: u32,

@@ -217,12 +217,18 @@ impl Plan {
             .flat_map(|past| past.withdrawn.iter().copied())
             .filter(|id| *id <= base_id)
             .collect();
-        let mut added: Vec<Edit> = self
+        // Position and id in one number: the order of the edits.
+        let mut order: Vec<u64> = self
             .by_id
             .range(base_id + 1..)
-            .filter_map(|(_, key)| self.edits.get(key).cloned())
+            .map(|(id, (at, _))| u64::from(*at) << 32 | u64::from(*id))
             .collect();
-        added.sort_by_key(|edit| (edit.at, edit.id));
+        order.sort_unstable();
+        let id = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+        let added = order
+            .into_iter()
+            .filter_map(|number| self.edits.get(self.by_id.get(&id(number))?).cloned())
+            .collect();
         Some(PlanUpdate {
             revision: self.revision,
             base: Some(known),

@@ -70,7 +70,8 @@ impl Writer {
     }
 
     fn write_unknown(&mut self) {
-        let sorted: BTreeMap<_, _> = mem::take(&mut self.unknown).into_iter().collect();
+        let mut sorted = BTreeMap::new();
+        sorted.extend(mem::take(&mut self.unknown));
         for (key, value) in sorted {
             if !self.written.contains(&key) {
                 self.key(&key);

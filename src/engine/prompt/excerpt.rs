@@ -1,5 +1,6 @@
 //! As much of a long tool output as a summarizer needs.
 
+use crate::engine::order::sort_by_key;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -178,7 +179,7 @@ impl Middle<'_> {
                     .map(move |(at, _)| (rank, self.start.saturating_add(at)))
             })
             .collect();
-        words.sort_unstable();
+        sort_by_key(&mut words, |word| *word);
         words
     }
 

@@ -1,6 +1,8 @@
 //! Where blocks stand: finding their spans in the transcript, and putting them in and out of the
 //! plan.
 
+use std::collections::BTreeSet;
+
 use super::ledger::{Effect, Item, Saved, Strategy, rest};
 use super::settle::plan_position;
 use super::{Blocks, Position, Session};
@@ -52,11 +54,12 @@ struct BlockText {
 
 impl Blocks {
     /// What the blocks of the log stand for.
-    pub(super) fn extents(&self) -> std::collections::BTreeSet<Extent> {
-        let blocks = self.all.values();
-        blocks
-            .flat_map(|block| block.extents.iter().copied())
-            .collect()
+    pub(super) fn extents(&self) -> BTreeSet<Extent> {
+        let mut extents = BTreeSet::new();
+        for block in self.all.values() {
+            extents.extend(block.extents.iter().copied());
+        }
+        extents
     }
 }
 
@@ -454,11 +457,10 @@ impl Session {
         let Some(block) = self.blocks.all.get(&id) else {
             return;
         };
-        let refs: std::collections::BTreeSet<_> = block.refs.iter().copied().collect();
-        let batches: std::collections::BTreeSet<usize> = refs
-            .iter()
-            .filter_map(|name| self.batch_named(*name))
-            .collect();
+        let mut refs = BTreeSet::new();
+        refs.extend(block.refs.iter().copied());
+        let mut batches = BTreeSet::new();
+        batches.extend(refs.iter().filter_map(|name| self.batch_named(*name)));
         for index in batches {
             let Some(batch) = self.archive.batch(index) else {
                 continue;

@@ -8,6 +8,7 @@ use crate::engine::config::{BatchingMode, PruneOn};
 use crate::engine::digest::Hash;
 use crate::engine::host::Host;
 use crate::engine::ids::Ref;
+use crate::engine::order::sort_by_key;
 use crate::engine::prompt::{PromptCall, batch_prompt};
 use crate::engine::size::utf16_len;
 use crate::engine::transcript::{Chain, ChainEnd};
@@ -107,7 +108,7 @@ impl Session {
         let mut seen: BTreeMap<(Hash, bool), (usize, usize)> = BTreeMap::new();
         let mut batches = Vec::new();
         for (index, mut calls) in groups.into_values().enumerate() {
-            calls.sort_by_key(|call| call.site);
+            sort_by_key(&mut calls, |call| call.site);
             batches.push(self.batch(index, calls, &mut seen));
         }
         batches

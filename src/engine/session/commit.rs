@@ -13,6 +13,7 @@ use crate::engine::config::FlushMode;
 use crate::engine::entry;
 use crate::engine::host::{Cost, Host, HostError, Notice};
 use crate::engine::ids::{BlockId, EntryId};
+use crate::engine::order::sort_by_key;
 use crate::engine::size::Size;
 
 /// What has been written of a flush, in the order of its batches, duplicates and spans.
@@ -427,7 +428,7 @@ impl Session {
                 });
             }
         }
-        texts.sort_by_key(|text| text.turn_index);
+        sort_by_key(&mut texts, |text| text.turn_index);
         texts
     }
 

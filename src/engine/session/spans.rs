@@ -14,6 +14,7 @@ use crate::engine::block::{self, Extent, Outline, ProtectedOutput, State};
 use crate::engine::cut::head_chars;
 use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
+use crate::engine::order::sort_by_key;
 use crate::engine::prompt::range_prompt;
 use crate::engine::query;
 use crate::engine::size::utf16_len;
@@ -217,7 +218,7 @@ impl Session {
         let mut candidates = self.closed_candidates();
         candidates.extend(self.open_candidates(self.transcript.len()));
         candidates.retain(|candidate| !self.blocks.decided.contains(&candidate.extent));
-        candidates.sort_by_key(|candidate| candidate.from);
+        sort_by_key(&mut candidates, |candidate| candidate.from);
         candidates
     }
 
@@ -600,7 +601,7 @@ impl Session {
                 }
             }
         }
-        parts.sort_by_key(|(at, _)| *at);
+        sort_by_key(&mut parts, |(at, _)| *at);
         parts.into_iter().map(|(_, text)| text).collect()
     }
 
@@ -799,11 +800,9 @@ impl Session {
                 chars = chars.saturating_sub(super::collect::stubs_save(batch, named()));
             }
         }
-        let batches: BTreeSet<usize> = span
-            .refs
-            .iter()
-            .filter_map(|name| self.batch_named(*name))
-            .collect();
+        let named = span.refs.iter();
+        let mut batches = BTreeSet::new();
+        batches.extend(named.filter_map(|name| self.batch_named(*name)));
         for batch in batches
             .iter()
             .filter_map(|index| self.archive.batch(*index))
