@@ -724,8 +724,13 @@ impl Session {
             let Some(id) = self.blocks.replies.get(&reply).copied() else {
                 break;
             };
+            let chains = self.chains_of(id);
+            if chains.len() > 1 {
+                // What was merged once is left alone: a flush must not cost what came before it.
+                break;
+            }
             row.push(id);
-            let first = self.chains_of(id).into_iter().min().unwrap_or(index);
+            let first = chains.into_iter().min().unwrap_or(index);
             let older = finished.partition_point(|other| *other < first.min(index));
             next = older
                 .checked_sub(1)
