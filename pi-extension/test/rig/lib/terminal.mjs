@@ -37,11 +37,14 @@ export class Terminal {
 		return this.#tmux("capture-pane", "-p").split("\n").map((line) => line.trimEnd()).join("\n");
 	}
 
-	/** Waits until the screen shows `pattern`. */
+	/** Waits until the screen shows `pattern` and stands still: a half-painted one is no screen. */
 	async shows(pattern, withinMs = 20_000) {
+		let before;
 		for (const end = Date.now() + withinMs; Date.now() < end; await sleep(POLL_MS)) {
 			const screen = this.screen();
-			if (pattern.test(screen)) return screen;
+			const still = screen.replace(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/g, "⠋");
+			if (pattern.test(screen) && still === before) return screen;
+			before = still;
 		}
 		throw new Error(`the screen never showed ${pattern}:\n${this.screen()}`);
 	}
