@@ -72,7 +72,7 @@ for (const pi of VERSIONS) {
 		assertNothingLost(run.sessions[0]);
 	});
 
-	test(`${pi}: a broken settings file is left as it is`, async (t) => {
+	test(`${pi}: settings that are not allowed are named`, async (t) => {
 		const run = await play(t, { pi, script: script([command("settings minBatchChars 5"), command("status")], { chainCompression: 7, minBatchChars: -1 }) });
 		assert.ok(notices(run).some((text) => /chainCompression.*must be an object/.test(text)));
 	});

@@ -49,6 +49,18 @@ for (const pi of VERSIONS) {
 		assertNothingLost(run.sessions[0]);
 	});
 
+	test(`${pi}: a flush in the background that the end of the process interrupts leaves nothing behind`, async (t) => {
+		const slow = [{ match: BATCH, text: "- done", delayMs: 20_000 }];
+		const steps = [prompt(["one"], { auxiliary: slow }), { restart: true }, prompt(["two"], { auxiliary: [] }), { wait: 500 }, prompt(["three"])];
+		const run = await play(t, { pi, script: script(steps, { flushMode: "background" }) });
+		const [session] = run.sessions;
+		const replies = session.entries.flatMap(({ message }, i) => (message?.role === "assistant" && message.stopReason === "stop" ? [i] : []));
+		const untilRestart = session.entries.slice(0, replies[0] + 1);
+		assert.deepEqual(untilRestart.filter(({ customType }) => customType?.startsWith("context-prune-")), []);
+		assert.ok(hasStub(run.agent.at(-1)), "the next process flushes what has waited");
+		assertNothingLost(session);
+	});
+
 	for (const after of [1, 2, 3, 4, 5, 6, 7, 8]) {
 		test(`${pi}: killed right after the pruner's entry ${after}`, async (t) => {
 			const steps = [prompt(["one", "two"], { dies: true }), { resume: "last", env: { RIG_KILL_AFTER: "0" } }, prompt(["three"]), prompt(["four"])];
