@@ -160,9 +160,13 @@ impl Session {
             .transcript
             .result(at)
             .is_some_and(|result| result.is_error);
-        // A result that has a record of its own would be the duplicate of itself.
-        let may_alias = self.config.dedup_by_content_hash && self.member_at(at).is_none();
-        let original = may_alias
+        if self.member_at(at).is_some() {
+            // A threshold that came down later; the next flush summarizes it.
+            return Ok(());
+        }
+        let original = self
+            .config
+            .dedup_by_content_hash
             .then(|| self.archive.duplicate_of(&hash, is_error))
             .flatten();
         match original {
