@@ -100,7 +100,7 @@ impl Session {
             .into_iter()
             .map(|at| match self.hold(at, taken) {
                 Held::Waiting => None,
-                held => Some(held),
+                held @ (Held::Named(_) | Held::Backfill | Held::Protected) => Some(held),
             })
             .collect();
         held.is_some_and(|held| !held.iter().all(|held| matches!(held, Held::Protected)))
