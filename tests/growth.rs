@@ -2,8 +2,8 @@
 //!
 //! Work is counted, not timed: in instructions of the component, which two runs agree on to the last
 //! one. In a session that is a hundred times as long maps are a few levels deeper and the heap has more
-//! holes to choose from, which is what the
-//! tolerances are for; anything that looks at the whole session is a hundred times as much.
+//! holes to choose from, which is what the tolerance is for; anything that looks at the whole session
+//! is a hundred times as much.
 
 #[path = "../benches/hooks/component_lane.rs"]
 mod component_lane;
@@ -16,13 +16,13 @@ use long::{Lane, Long};
 const SHORT: usize = 200;
 const LENGTHY: usize = 20_000;
 
-/// How much more a hook may cost in the lengthy session.
+/// What a hook may cost in the lengthy session, in percent of what it costs in the short one.
 const TOLERANCE_PERCENT: u64 = 200;
 
 /// Enough for a batch to be summarized, and no more: long results only take longer.
 const RESULT_CHARS: usize = 1_200;
 
-/// The settings under which hooks are measured, with what each adds to the work of a hook.
+/// The settings under which hooks are measured.
 const SETTINGS: [(&str, &str); 3] = [
     ("defaults", "{}"),
     ("on demand", r#"{"pruneOn":"on-demand"}"#),
