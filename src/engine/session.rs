@@ -144,6 +144,8 @@ pub struct Session {
     load: LoadEpoch,
     /// Whether no model call has begun since the last turn or reply ended.
     is_at_boundary: bool,
+    /// Whether the final reply is there that the mirror does not have yet.
+    is_closing: bool,
     /// The time that the hook which is running was told.
     now_ms: u64,
     /// Whether everything has to be settled anew before the next hook does its work.
@@ -188,6 +190,8 @@ struct Blocks {
 struct Epoch {
     /// Edits become due by counting messages before this position only.
     end: Position,
+    /// Whether it ended a user turn: the agent's final reply came next.
+    is_closed: bool,
     /// The last message before it, as the log has it.
     mark: String,
     /// The transcript's length at the last model call.
@@ -261,6 +265,7 @@ impl Session {
             restoring: Some(Restoring::default()),
             load: LoadEpoch::default(),
             is_at_boundary: false,
+            is_closing: false,
             now_ms: 0,
             is_stale: true,
             query_tool_offered: true,
@@ -334,6 +339,7 @@ impl Session {
         host: &mut dyn Host,
     ) -> Activity {
         self.begin(now_ms);
+        self.is_closing = closing_at_ms.is_some();
         self.is_at_boundary = true;
         if self.config.enabled {
             self.keep_up(now_ms, host);
@@ -490,6 +496,7 @@ impl Session {
 
     fn append(&mut self, message: Message) {
         let at = self.transcript.len();
+        self.is_closing &= is_summary(&message);
         let last_chain = self.last_chain();
         self.transcript.push(message);
         if self.is_stale {
@@ -537,4 +544,9 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether a message is a summary of ours.
+fn is_summary(message: &Message) -> bool {
+    matches!(&message.role, Role::Custom { kind, .. } if kind == entry::SUMMARY)
 }

@@ -188,6 +188,8 @@ pub struct Transcript {
     thinking: Vec<Size>,
     /// Positions of all user messages.
     users: Vec<Position>,
+    /// The last message of the assistant that stopped by itself and calls no tool.
+    last_reply: Option<Position>,
     chains: Vec<Chain>,
     /// Indexes of the chains that are over: closed or interrupted.
     finished: Vec<usize>,
@@ -392,6 +394,12 @@ impl Transcript {
             + 1
     }
 
+    /// Whether a final reply has come since the last user message.
+    #[must_use]
+    pub fn is_replied(&self) -> bool {
+        self.last_reply.is_some() && self.last_reply.as_ref() > self.users.last()
+    }
+
     /// Sets how many assistant messages of the session came before the transcript's first one.
     pub fn set_turn_base(&mut self, base: u32) {
         if base != self.turn_base {
@@ -449,6 +457,7 @@ impl Transcript {
         self.assistants.clear();
         self.thinking.clear();
         self.users.clear();
+        self.last_reply = None;
         self.chains.clear();
         self.finished.clear();
         self.unanswered.clear();
@@ -545,6 +554,9 @@ impl Transcript {
         }
         self.run_end = at + 1;
         let (uses_tools, stop) = (!assistant.calls.is_empty(), assistant.stop);
+        if !uses_tools && stop == StopReason::Stop {
+            self.last_reply = Some(at);
+        }
         self.extend_chain(at, uses_tools, stop);
     }
 

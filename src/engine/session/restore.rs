@@ -78,9 +78,14 @@ pub(super) struct LoadEpoch {
     pub(super) frontier: Option<(String, u64)>,
 }
 
+/// Follows the mark of an epoch's last message where the agent's final reply came next.
+pub(super) const CLOSED: &str = " closed";
+
 /// The last message of an epoch, as the log has it.
 pub(super) struct EpochMark {
     pub(super) mark: String,
+    /// Whether a final reply came next.
+    pub(super) is_closed: bool,
     /// Everything counts in the log of an older program.
     pub(super) at_ms: u64,
     /// Whether the message is in the transcript that is being loaded.
@@ -92,14 +97,20 @@ impl EpochMark {
         let Some(mark) = mark else {
             return Self {
                 mark: String::new(),
+                is_closed: false,
                 at_ms: u64::MAX,
                 is_found: false,
             };
+        };
+        let (mark, is_closed) = match mark.strip_suffix(CLOSED) {
+            Some(message) => (message.to_owned(), true),
+            None => (mark, false),
         };
         let written = mark.rsplit('@').next().and_then(|at| at.parse().ok());
         Self {
             // A log with an epoch before the first message covers none.
             at_ms: written.unwrap_or(0),
+            is_closed,
             mark,
             is_found: false,
         }
@@ -336,12 +347,16 @@ impl Session {
     }
 
     fn apply_epoch(&mut self, mark: Option<String>) {
+        let written = mark.clone().unwrap_or_default();
         let epoch = EpochMark::read(mark);
         // A flush that has pruned nothing repeats the epoch before it, an empty one if there is none.
         let known = self.load.epoch.as_ref();
-        let known = known.map_or(("", 0), |known| (&known.mark, known.at_ms));
-        if known != (&epoch.mark, epoch.at_ms) {
-            self.epoch.mark = epoch.mark.clone();
+        let known = known.map_or(("", 0, false), |known| {
+            (&known.mark, known.at_ms, known.is_closed)
+        });
+        if known != (&epoch.mark, epoch.at_ms, epoch.is_closed) {
+            self.epoch.mark = written;
+            self.epoch.is_closed = epoch.is_closed;
             self.load.epoch = Some(epoch);
             self.archive.show_everything();
         }

@@ -5,6 +5,7 @@
 //! load, and at an epoch those for which something has become due.
 
 use super::ledger::{Effect, Item, Saved, Strategy};
+use super::restore::CLOSED;
 use super::{Position, Session};
 use crate::engine::archive::{Member, Standing};
 use crate::engine::config::CachePolicy;
@@ -297,14 +298,14 @@ impl Session {
 
     /// Whether an output of `context_tree_query` has to stand as it is.
     pub(super) fn is_in_grace(&self, at: Position) -> bool {
-        self.is_in_grace_until(at, self.epoch.end)
+        self.is_in_grace_until(at, self.epoch.end, self.epoch.is_closed)
     }
 
     /// The user turn in which an output was recovered counts as the first of its grace, and is never
-    /// cut short.
-    pub(super) fn is_in_grace_until(&self, at: Position, end: Position) -> bool {
+    /// cut short. A turn is over with the final reply, or when the next prompt is there.
+    pub(super) fn is_in_grace_until(&self, at: Position, end: Position, is_closed: bool) -> bool {
         let grace = self.config.recovery_grace_turns.max(1) as usize;
-        self.transcript.users_between(at, end) < grace
+        at >= end || self.transcript.users_between(at, end) + usize::from(is_closed) < grace
     }
 
     /// What the archive holds for the result at a position.
@@ -522,6 +523,7 @@ impl Session {
     /// An epoch: due edits may look at the whole transcript.
     pub(super) fn advance_epoch(&mut self) {
         self.epoch.end = self.transcript.len();
+        self.epoch.is_closed = self.is_user_turn_over();
         self.epoch.mark = self.end_mark();
         for at in std::mem::take(&mut self.epoch.unshown) {
             if let Some(member) = self.member_at(at) {
@@ -573,6 +575,8 @@ impl Session {
     /// Whether an epoch would change anything.
     fn has_due_edits(&mut self) -> bool {
         let end = std::mem::replace(&mut self.epoch.end, self.transcript.len());
+        let is_over = self.is_user_turn_over();
+        let is_closed = std::mem::replace(&mut self.epoch.is_closed, is_over);
         let purge = self
             .epoch
             .purge_waiting
@@ -587,6 +591,7 @@ impl Session {
         let due =
             purge || recovered || !self.epoch.unshown.is_empty() || self.next_thinking().is_some();
         self.epoch.end = end;
+        self.epoch.is_closed = is_closed;
         due
     }
 
@@ -626,7 +631,16 @@ impl Session {
     /// What stands in the log for an epoch at the present end of the transcript.
     pub(super) fn end_mark(&self) -> String {
         let last = self.transcript.len().checked_sub(1);
-        last.map_or_else(String::new, |last| self.transcript.mark(last))
+        let mut mark = last.map_or_else(String::new, |last| self.transcript.mark(last));
+        if self.is_user_turn_over() {
+            mark.push_str(CLOSED);
+        }
+        mark
+    }
+
+    /// Whether the agent has given its final reply since the last prompt, or is about to.
+    pub(super) fn is_user_turn_over(&self) -> bool {
+        self.is_closing || self.transcript.is_replied()
     }
 
     /// While a session is loaded: the epoch covers the messages up to the one it was taken at. Where
@@ -656,6 +670,7 @@ impl Session {
         }
         if self.config.cache_policy == CachePolicy::Live {
             self.epoch.end = self.transcript.len();
+            self.epoch.is_closed = self.is_user_turn_over();
         }
         self.load.epoch = None;
         self.find_turn_base();

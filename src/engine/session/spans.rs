@@ -432,7 +432,7 @@ impl Session {
     }
 
     fn is_recovered_fresh(&self, at: Position) -> bool {
-        self.is_in_grace_until(at, self.transcript.len())
+        self.is_in_grace_until(at, self.transcript.len(), self.is_user_turn_over())
     }
 
     fn plan_span(

@@ -294,9 +294,10 @@ impl Session {
 
     fn recovered_due(&self) -> Vec<Position> {
         let len = self.transcript.len();
+        let is_over = self.is_user_turn_over();
         let waiting = self.epoch.recovered_unarchived.iter().copied();
         waiting
-            .take_while(|at| !self.is_in_grace_until(*at, len))
+            .take_while(|at| !self.is_in_grace_until(*at, len, is_over))
             .collect()
     }
 
