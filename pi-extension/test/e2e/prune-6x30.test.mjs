@@ -22,7 +22,7 @@ for (const pi of VERSIONS) {
 		assert.ok(ofKind(session, "context-prune-index").some(({ data }) => data.toolCalls.some(({ spillPath }) => spillPath)));
 	});
 
-	test(`${pi}: less is sent than pi-condense sends`, { todo: pi === "1.6.0" }, async (t) => {
+	test(`${pi}: less is sent than pi-condense sends`, async (t) => {
 		const run = await play(t, { pi, script: readScript("prune-6x30") });
 		const total = sum(run.agent, ({ promptChars }) => promptChars);
 		const fresh = sum(run.agent, ({ promptChars, commonPrefixChars }) => promptChars - commonPrefixChars);
