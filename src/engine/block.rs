@@ -124,7 +124,7 @@ pub fn write(id: BlockId, refs: &[Ref], body: &str, protected: &[ProtectedOutput
     text
 }
 
-/// Whether a user message is nothing but a block that [`write`] has written.
+/// Whether a user message is nothing but a block that [`write()`] has written.
 #[must_use]
 pub fn is_block(text: &str) -> bool {
     let behind_name = text
