@@ -14,22 +14,32 @@
 //! plan that the process before it had.
 
 mod answer;
+mod apply;
 mod blocks;
+mod bodies;
 mod candidates;
 mod collect;
 mod commands;
 mod commit;
+mod epoch;
 mod flush;
 mod jobs;
 pub mod ledger;
+mod legacy;
+mod merge;
+mod rebuild;
+mod records;
 mod report;
+mod report_flush;
 mod restore;
 mod settle;
 mod shares;
 mod spans;
+mod summaries;
 mod triggers;
 mod untried;
 mod upkeep;
+mod worth;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,32 +4,31 @@
 //! frontier or the epoch that names this number is written. So a crash between any two entries
 //! leaves the state before the flush, and a failing log changes nothing.
 
-use super::flush::{Body, Fate, Flush, Original, Skip, SpanWork, Trigger};
+use super::flush::{Body, Fate, Flush, Original, Skip, SpanWork};
 use super::upkeep::Draft;
 use super::{Position, Session};
-use crate::engine::archive::{Batch, Member, Standing};
-use crate::engine::block::{self, Block, Extent, State};
+use crate::engine::archive::Standing;
+use crate::engine::block::Extent;
 use crate::engine::config::FlushMode;
 use crate::engine::entry;
-use crate::engine::host::{Cost, Host, HostError, Notice};
+use crate::engine::host::{Host, HostError, Notice};
 use crate::engine::ids::{BlockId, EntryId};
 use crate::engine::order::sort_by_key;
-use crate::engine::size::Size;
 
 /// What has been written of a flush, in the order of its batches, duplicates and spans.
 #[derive(Default)]
-struct Written {
-    batches: Vec<(usize, EntryId, EntryId)>,
-    aliases: Vec<(Position, Original, EntryId, entry::Alias)>,
-    spans: Vec<(usize, String, Option<EntryId>, EntryId)>,
+pub(super) struct Written {
+    pub(super) batches: Vec<(usize, EntryId, EntryId)>,
+    pub(super) aliases: Vec<(Position, Original, EntryId, entry::Alias)>,
+    pub(super) spans: Vec<(usize, String, Option<EntryId>, EntryId)>,
     /// Whether a name that this flush gave out is in the log.
     has_names: bool,
 }
 
 /// What a flush came to.
-struct Tally {
-    frontier: Option<entry::Frontier>,
-    outcome: &'static str,
+pub(super) struct Tally {
+    pub(super) frontier: Option<entry::Frontier>,
+    pub(super) outcome: &'static str,
     /// Whether it changes what was sent.
     is_epoch: bool,
 }
@@ -314,7 +313,7 @@ impl Session {
         host.append(entry::INDEX, &entry::write(&index)).map(Some)
     }
 
-    fn backfill_drafts(&self, span: &SpanWork) -> Vec<Draft> {
+    pub(super) fn backfill_drafts(&self, span: &SpanWork) -> Vec<Draft> {
         span.backfill
             .iter()
             .map(|(at, name)| Draft {
@@ -445,259 +444,9 @@ impl Session {
         let chain: entry::Chain = serde_json::from_str(&data).unwrap_or_default();
         chain.dropped_texts
     }
-
-    /// Makes in memory what is in the log. Returns the blocks that were made.
-    fn apply_written(
-        &mut self,
-        flush: &Flush,
-        written: Written,
-        is_epoch: bool,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> Vec<BlockId> {
-        let mut batches = Vec::new();
-        for (index, message, entry) in written.batches {
-            if let Some(batch) = flush.batches.get(index)
-                && let Fate::Summarized { content } = &batch.fate
-            {
-                batches.push(self.apply_summary(batch, content, message, &entry, now_ms));
-            }
-        }
-        let mut aliased = Vec::new();
-        for (at, of, entry, alias) in written.aliases {
-            let original = match of {
-                Original::Record(record) => Some(record),
-                Original::Within { batch, call } => flush
-                    .batches
-                    .get(batch)
-                    .and_then(|batch| batch.calls.get(call))
-                    .and_then(|first| match self.archive.member(&first.key)? {
-                        Member::Record(record) => Some(record),
-                        Member::Alias(_) => None,
-                    }),
-            };
-            if let Some(original) = original {
-                self.admit_alias(at, original, entry, &alias, now_ms);
-                aliased.push(at);
-            }
-        }
-        self.apply_skips(flush);
-        let mut made = Vec::new();
-        for (index, body, backfill, entry) in written.spans {
-            if let Some(span) = flush.spans.get(index) {
-                self.apply_span(span, body, backfill, entry, now_ms);
-                made.push(span.id);
-            }
-        }
-        for batch in batches {
-            self.settle_batch(batch);
-        }
-        for at in aliased {
-            self.settle(at);
-        }
-        for id in &made {
-            self.place(*id);
-            self.renew_quoting(*id);
-        }
-        if is_epoch {
-            self.advance_epoch();
-        }
-        self.write_diagnostics(host);
-        made
-    }
-
-    fn apply_summary(
-        &mut self,
-        batch: &super::flush::Batch,
-        content: &str,
-        message: EntryId,
-        entry: &EntryId,
-        now_ms: u64,
-    ) -> usize {
-        let index = self.archive.batches().len();
-        let drafts = drafts_of(batch, index);
-        let turn_index = batch
-            .calls
-            .last()
-            .map_or(0, |call| self.turn_index_at(call.at));
-        let records = self.admit(entry, drafts, now_ms);
-        self.account.unseen.insert(index, content.to_owned());
-        self.archive.insert_batch(Batch {
-            records,
-            summary: Some(message),
-            summary_size: Size::of_text(content),
-            summary_at_ms: now_ms,
-            turn_index,
-            undone: false,
-            active: false,
-            block: None,
-        })
-    }
-
-    fn apply_skips(&mut self, flush: &Flush) {
-        for batch in &flush.batches {
-            if let Fate::Skipped(Skip::Trivial | Skip::Oversized) = batch.fate {
-                for call in &batch.calls {
-                    self.account.skipped.insert(call.key.clone());
-                    self.account.untried.remove(call.at);
-                }
-            }
-        }
-    }
-
-    fn apply_span(
-        &mut self,
-        span: &SpanWork,
-        body: String,
-        backfill: Option<EntryId>,
-        entry: EntryId,
-        now_ms: u64,
-    ) {
-        if let Some(backfill) = backfill {
-            let drafts = self.backfill_drafts(span);
-            self.admit(&backfill, drafts, now_ms);
-        }
-        for superseded in &span.supersedes {
-            self.supersede(*superseded);
-        }
-        self.add_block(Block {
-            id: span.id,
-            entry,
-            extents: span.extents.clone(),
-            refs: span.refs.clone(),
-            protected: span
-                .protected
-                .iter()
-                .filter_map(|at| self.transcript.key_at(*at))
-                .map(|key| key.call_id)
-                .collect(),
-            body,
-            compressed_at_ms: now_ms,
-            state: State::Unplaced,
-        });
-        self.claim_batches(span.id);
-        if !span.is_merge() {
-            self.summarizer.stats.chains_compressed += 1;
-        }
-    }
-
-    /// Adds a block and notes which others it quotes.
-    pub(super) fn add_block(&mut self, block: Block) {
-        for quoted in block::mentions(&block.body) {
-            self.blocks
-                .quoted_by
-                .entry(quoted)
-                .or_default()
-                .push(block.id);
-        }
-        self.blocks.decided.extend(block.extents.iter().copied());
-        for extent in &block.extents {
-            let end_at_ms = match extent {
-                Extent::Chain { reply_at_ms, .. } => *reply_at_ms,
-                Extent::Turns { last_at_ms, .. } => *last_at_ms,
-            };
-            self.blocks
-                .ends
-                .entry(end_at_ms)
-                .or_default()
-                .push(block.id);
-        }
-        self.blocks.unplaced.insert(block.id);
-        self.blocks.all.insert(block.id, block);
-    }
-
-    fn report_flush(&self, flush: &Flush, result: &Tally, made: &[BlockId], host: &mut dyn Host) {
-        if let Some(frontier) = &result.frontier {
-            if result.outcome == "summarized" && flush.is_manual() {
-                host.notify(&Notice::info(format!(
-                    "pruner: pruned {} from {} — summaries {} chars vs {} raw chars",
-                    counted(frontier.attempted_tool_call_count, "tool call"),
-                    counted(frontier.attempted_batch_count, "batch"),
-                    frontier.summary_char_count,
-                    frontier.raw_char_count
-                )));
-            }
-            if result.outcome == "skipped-oversized" && !self.config.quiet_oversized_skips {
-                host.notify(&Notice::info(format!(
-                    "pruner: {} left as they are, a summary would not be shorter ({} raw chars)",
-                    counted(frontier.attempted_tool_call_count, "tool call"),
-                    frontier.raw_char_count
-                )));
-            }
-        }
-        let (merges, chains): (Vec<&SpanWork>, Vec<&SpanWork>) = flush
-            .spans
-            .iter()
-            .filter(|span| made.contains(&span.id))
-            .partition(|span| span.is_merge());
-        if !chains.is_empty() {
-            let names: Vec<String> = chains.iter().map(|span| span.id.to_string()).collect();
-            let count = u32::try_from(chains.len()).unwrap_or(u32::MAX);
-            host.notify(&Notice::info(format!(
-                "pruner: compressed {} ({})",
-                counted(count, "chain"),
-                names.join(", ")
-            )));
-        }
-        for merge in merges {
-            let names: Vec<String> = merge.supersedes.iter().map(ToString::to_string).collect();
-            host.notify(&Notice::info(format!(
-                "pruner: merged {} into {}",
-                names.join(", "),
-                merge.id
-            )));
-        }
-        let reason = match flush.trigger {
-            Trigger::Budget => "the context has reached its budget",
-            Trigger::Delta => "the context jumped in this turn",
-            Trigger::Savings => "a flush saves enough by now",
-            Trigger::Reply
-            | Trigger::Interrupted
-            | Trigger::Manual
-            | Trigger::Compact
-            | Trigger::Tool => return,
-        };
-        host.notify(&Notice::info(format!("pruner: flushed, {reason}")));
-    }
-
-    fn write_stats(&mut self, flush: &Flush, host: &mut dyn Host) {
-        if flush.requests == 0 && flush.spans.is_empty() {
-            return;
-        }
-        let stats = self.summarizer.stats;
-        if let Err(err) = host.append(entry::STATS, &entry::write(&stats)) {
-            host.notify(&Notice::warning(format!(
-                "pruner: statistics could not be written ({err}); the next flush writes them"
-            )));
-        }
-        host.cost(&Cost {
-            input_tokens: stats.total_input_tokens,
-            output_tokens: stats.total_output_tokens,
-            total: stats.total_cost,
-        });
-    }
-
-    fn write_metrics(&mut self, flush: &Flush, outcome: &str, now_ms: u64, host: &mut dyn Host) {
-        let captured = u32::try_from(flush.batches.len()).unwrap_or(u32::MAX);
-        let failed = flush
-            .batches
-            .iter()
-            .filter(|batch| batch.is_failed())
-            .count();
-        let metrics = entry::FlushMetrics {
-            ts: now_ms,
-            trigger: flush.trigger.name().to_owned(),
-            captured_batches: captured,
-            processed_batches: captured.saturating_sub(u32::try_from(failed).unwrap_or(u32::MAX)),
-            outcome: outcome.to_owned(),
-            metrics: self.gauges(),
-        };
-        // A log that cannot be written has been reported by now.
-        let _ = host.append(entry::METRICS, &entry::write(&metrics));
-    }
 }
 
-fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
+pub(super) fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
     batch
         .calls
         .iter()
@@ -714,7 +463,7 @@ fn drafts_of(batch: &super::flush::Batch, index: usize) -> Vec<Draft> {
         .collect()
 }
 
-fn counted(n: u32, what: &str) -> String {
+pub(super) fn counted(n: u32, what: &str) -> String {
     match (n, what) {
         (1, _) => format!("1 {what}"),
         (_, "batch") => format!("{n} batches"),

@@ -3,42 +3,36 @@
 //! Entries are taken in one pass, their texts are let go at once, and what belongs to a flush that
 //! was never committed counts for nothing but the names that it used up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 
-use super::{LogEntry, Session};
-use crate::engine::archive::{Alias, Batch, Blob, Record, Standing, Stored};
-use crate::engine::block::{Block, Extent, Outline, State};
-use crate::engine::delimiter::{ELEMENTS, disarm};
+use super::LogEntry;
 use crate::engine::digest::{ContentHash, parse_hex};
 use crate::engine::entry;
 use crate::engine::host::Notice;
 use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
-use crate::engine::protect::path_argument;
-use crate::engine::size::Size;
-use crate::engine::stub;
 
 /// What has been read of the log so far.
 #[derive(Default)]
 pub(super) struct Restoring {
-    facts: Vec<Fact>,
+    pub(super) facts: Vec<Fact>,
     /// Facts of flushes that are not committed yet, by the flush's number.
-    staged: BTreeMap<u32, Vec<Fact>>,
-    summaries: Vec<Summary>,
+    pub(super) staged: BTreeMap<u32, Vec<Fact>>,
+    pub(super) summaries: Vec<Summary>,
     /// Summaries by their entries.
-    summary_at: BTreeMap<EntryId, usize>,
+    pub(super) summary_at: BTreeMap<EntryId, usize>,
     /// Summaries by the occurrences that they name, oldest first.
-    summary_of: BTreeMap<OccurrenceKey, Vec<usize>>,
-    last_name: u32,
-    last_block: u32,
-    last_flush: u32,
-    stats: entry::Stats,
-    diagnosed: Vec<entry::Diagnostic>,
+    pub(super) summary_of: BTreeMap<OccurrenceKey, Vec<usize>>,
+    pub(super) last_name: u32,
+    pub(super) last_block: u32,
+    pub(super) last_flush: u32,
+    pub(super) stats: entry::Stats,
+    pub(super) diagnosed: Vec<entry::Diagnostic>,
 }
 
 /// One entry, as far as it has to be kept.
-enum Fact {
+pub(super) enum Fact {
     Records {
         entry: EntryId,
         at_ms: u64,
@@ -62,11 +56,11 @@ enum Fact {
 }
 
 /// A summary message of the log.
-struct Summary {
-    entry: EntryId,
-    at_ms: u64,
-    message: entry::SummaryMessage,
-    is_taken: bool,
+pub(super) struct Summary {
+    pub(super) entry: EntryId,
+    pub(super) at_ms: u64,
+    pub(super) message: entry::SummaryMessage,
+    pub(super) is_taken: bool,
 }
 
 /// What is still to be settled once the transcript is there.
@@ -261,7 +255,7 @@ impl Restoring {
     }
 
     /// The oldest summary that names these calls and is not taken yet.
-    fn summary_for(&mut self, keys: &[OccurrenceKey]) -> Option<usize> {
+    pub(super) fn summary_for(&mut self, keys: &[OccurrenceKey]) -> Option<usize> {
         let first = keys.first()?;
         let index = self.summary_of.get(first)?.iter().copied().find(|index| {
             self.summaries
@@ -278,7 +272,7 @@ fn parse<T: DeserializeOwned>(data: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(data)
 }
 
-fn hash_of(call: &entry::IndexCall) -> ContentHash {
+pub(super) fn hash_of(call: &entry::IndexCall) -> ContentHash {
     let written = call.content_hash.as_deref().and_then(parse_hex);
     match written {
         Some(normalized) => ContentHash {
@@ -289,439 +283,9 @@ fn hash_of(call: &entry::IndexCall) -> ContentHash {
     }
 }
 
-fn key_of(call: &entry::IndexCall) -> OccurrenceKey {
+pub(super) fn key_of(call: &entry::IndexCall) -> OccurrenceKey {
     OccurrenceKey {
         call_id: call.tool_call_id.clone(),
         at_ms: call.result_timestamp,
-    }
-}
-
-impl Session {
-    /// Ends the restoring: from here on the transcript may come.
-    pub(super) fn finish_restore(&mut self) {
-        let Some(mut restoring) = self.restoring.take() else {
-            return;
-        };
-        self.archive.reserve_name(Ref(restoring.last_name));
-        self.blocks.last_id = restoring.last_block;
-        self.last_flush = restoring.last_flush;
-        self.summarizer.stats = restoring.stats;
-        for diagnostic in std::mem::take(&mut restoring.diagnosed) {
-            self.diagnosed.insert((diagnostic.kind, diagnostic.detail));
-        }
-        for fact in std::mem::take(&mut restoring.facts) {
-            self.apply(fact, &mut restoring);
-        }
-    }
-
-    fn apply(&mut self, fact: Fact, restoring: &mut Restoring) {
-        match fact {
-            Fact::Records {
-                entry,
-                at_ms,
-                index,
-                hashes,
-                summary,
-            } => self.apply_records(&entry, at_ms, index, hashes, summary, restoring),
-            Fact::Alias {
-                entry,
-                at_ms,
-                alias,
-            } => self.apply_alias(entry, at_ms, alias),
-            Fact::Chain { entry, chain } => self.apply_chain(entry, &chain, restoring),
-            Fact::Frontier(frontier) => {
-                for key in frontier.skipped.iter().flatten() {
-                    self.account.skipped.insert(OccurrenceKey::parse(key));
-                }
-                if frontier.skipped.is_none() && !frontier.last_attempted_tool_call_id.is_empty() {
-                    self.load.frontier = Some((
-                        frontier.last_attempted_tool_call_id,
-                        frontier.last_attempted_timestamp,
-                    ));
-                }
-                self.apply_epoch(frontier.epoch_end);
-            }
-            Fact::Epoch(epoch) => self.apply_epoch(Some(epoch.epoch_end)),
-            Fact::Undo(undo) => self.apply_undo(&undo),
-        }
-    }
-
-    fn apply_epoch(&mut self, mark: Option<String>) {
-        let written = mark.clone().unwrap_or_default();
-        let epoch = EpochMark::read(mark);
-        // A flush that has pruned nothing repeats the epoch before it, an empty one if there is none.
-        let known = self.load.epoch.as_ref();
-        let known = known.map_or(("", 0, false), |known| {
-            (&known.mark, known.at_ms, known.is_closed)
-        });
-        if known != (&epoch.mark, epoch.at_ms, epoch.is_closed) {
-            self.epoch.mark = written;
-            self.epoch.is_closed = epoch.is_closed;
-            self.load.epoch = Some(epoch);
-            self.archive.show_everything();
-        }
-    }
-
-    fn apply_records(
-        &mut self,
-        entry: &EntryId,
-        at_ms: u64,
-        index: entry::Index,
-        hashes: Vec<ContentHash>,
-        summary: Option<usize>,
-        restoring: &mut Restoring,
-    ) {
-        let keys: Vec<OccurrenceKey> = index.tool_calls.iter().map(key_of).collect();
-        let is_summarized = !index.backfilled
-            && index
-                .tool_calls
-                .iter()
-                .all(|call| call.spill_path.is_none());
-        let summary = is_summarized
-            .then(|| summary.or_else(|| restoring.summary_for(&keys)))
-            .flatten();
-        let batch = self.archive.batches().len();
-        let mut records = Vec::new();
-        for (position, (call, hash)) in index.tool_calls.into_iter().zip(hashes).enumerate() {
-            let key = key_of(&call);
-            let written = call.short_id.as_deref().and_then(Ref::parse);
-            let known = self.known_name(&key);
-            let name = written
-                .or_else(|| name_in(&index.refs, &key))
-                .or_else(|| {
-                    let details = &restoring.summaries.get(summary?)?.message.details;
-                    name_in(&details.tool_call_refs, &key)
-                })
-                .or(known)
-                .unwrap_or_else(|| self.archive.next_name());
-            let standing = if let Some(location) = &call.spill_path {
-                Standing::Spilled {
-                    stub: stub::spill_stub(
-                        &call.tool_name,
-                        call.spill_bytes.unwrap_or(0),
-                        call.result_preview.as_deref().unwrap_or_default(),
-                        location,
-                        name,
-                    ),
-                }
-            } else if let Some(refs) = &index.recovered {
-                Standing::Recovered { refs: refs.clone() }
-            } else if is_summarized {
-                Standing::Summarized { batch }
-            } else {
-                Standing::Archived
-            };
-            let is_empty =
-                call.spill_path.is_none() && hash == ContentHash::of(&call.tool_name, "");
-            let mut record = record_of(call, name, key, standing, entry, position, at_ms);
-            record.shown = !index.from_next_epoch;
-            records.push(self.archive.insert(record, (!is_empty).then_some(hash)));
-        }
-        if is_summarized {
-            self.apply_batch(records, summary.and_then(|at| restoring.summaries.get(at)));
-        }
-    }
-
-    /// The name that an occurrence has already: a backfilled result may be summarized later.
-    pub(super) fn known_name(&self, key: &OccurrenceKey) -> Option<Ref> {
-        let member = self.archive.member(key)?;
-        self.archive.original(member).map(|record| record.name)
-    }
-
-    fn apply_batch(&mut self, records: Vec<usize>, summary: Option<&Summary>) {
-        let turn_index = records
-            .last()
-            .and_then(|index| self.archive.record(*index))
-            .map_or(0, |record| record.turn_index);
-        let batch = self.archive.insert_batch(Batch {
-            records,
-            summary: summary.map(|summary| summary.entry.clone()),
-            summary_size: summary
-                .map(|summary| Size::of_text(&summary.message.content))
-                .unwrap_or_default(),
-            summary_at_ms: summary.map_or(0, |summary| summary.at_ms),
-            turn_index,
-            undone: false,
-            active: false,
-            block: None,
-        });
-        if let Some(summary) = summary {
-            self.account
-                .unseen
-                .insert(batch, summary.message.content.clone());
-        }
-    }
-
-    fn apply_alias(&mut self, entry: EntryId, at_ms: u64, alias: entry::Alias) {
-        let original_key = OccurrenceKey {
-            call_id: alias.original_tool_call_id,
-            at_ms: alias.original_result_timestamp,
-        };
-        let member = self.archive.member(&original_key).or_else(|| {
-            let bare = original_key.at_ms.is_none();
-            bare.then(|| self.archive.members_of(&original_key.call_id).last())
-                .flatten()
-        });
-        let original = match member {
-            Some(super::Member::Record(index)) => index,
-            Some(super::Member::Alias(index)) => match self.archive.alias(index) {
-                Some(alias) => alias.original,
-                None => return,
-            },
-            None => return,
-        };
-        let own = alias.own.unwrap_or_default();
-        let has_own = !own.tool_call_id.is_empty();
-        let (is_error, turn_index) = match self.archive.record(original) {
-            Some(record) if !has_own => (record.is_error, record.turn_index),
-            Some(_) | None => (own.is_error, turn_index(&own)),
-        };
-        self.archive.insert_alias(Alias {
-            key: OccurrenceKey {
-                call_id: alias.new_tool_call_id,
-                at_ms: alias.new_result_timestamp,
-            },
-            original,
-            entry,
-            has_own_text: own.raw_hash.is_some() || !own.result_text.is_empty(),
-            is_error,
-            turn_index,
-            archived_at_ms: at_ms,
-            shown: !alias.from_next_epoch,
-        });
-    }
-
-    fn apply_chain(&mut self, entry: EntryId, chain: &entry::Chain, restoring: &Restoring) {
-        let Some(id) = BlockId::parse(&chain.block_id) else {
-            return;
-        };
-        for superseded in chain.supersedes.iter().filter_map(|id| BlockId::parse(id)) {
-            if let Some(block) = self.blocks.all.get_mut(&superseded) {
-                block.state = State::Superseded;
-                self.blocks.unplaced.remove(&superseded);
-            }
-        }
-        let refs: Vec<Ref> = chain
-            .tool_refs
-            .iter()
-            .filter_map(|name| Ref::parse(name))
-            .collect();
-        let written = chain.range_summary_text.as_ref().or(chain.body.as_ref());
-        let body = match written {
-            Some(body) => with_safe_tags(body),
-            None => self.body_from_log(chain, &refs, restoring),
-        };
-        let block = Block {
-            id,
-            entry,
-            extents: extents_of(chain),
-            refs,
-            protected: chain.protected_tool_call_ids.clone(),
-            body,
-            compressed_at_ms: chain.compressed_at,
-            state: State::Unplaced,
-        };
-        self.add_block(block);
-        self.claim_batches(id);
-    }
-
-    /// The body of a block whose entry has none: its summaries as they stand, or an outline.
-    ///
-    /// A ref may be there for a duplicate only: the summary of its original is not of this chain.
-    fn body_from_log(&self, chain: &entry::Chain, refs: &[Ref], restoring: &Restoring) -> String {
-        let dropped: Option<BTreeSet<&str>> = chain
-            .dropped_occurrence_keys
-            .as_ref()
-            .map(|keys| keys.iter().map(String::as_str).collect());
-        let is_own = |name: &Ref| {
-            let record = self
-                .archive
-                .named(*name)
-                .and_then(|at| self.archive.record(at));
-            let key = record.map(|record| record.key.to_string());
-            dropped
-                .as_ref()
-                .is_none_or(|dropped| key.is_some_and(|key| dropped.contains(key.as_str())))
-        };
-        let mut batches: Vec<usize> = Vec::new();
-        for name in refs.iter().filter(|name| is_own(name)) {
-            if let Some(batch) = self.batch_named(*name)
-                && !batches.contains(&batch)
-            {
-                batches.push(batch);
-            }
-        }
-        let contents: Vec<&str> = batches
-            .iter()
-            .filter_map(|batch| self.archive.batch(*batch)?.summary.as_ref())
-            .filter_map(|entry| {
-                let index = *restoring.summary_at.get(entry)?;
-                let summary = restoring.summaries.get(index)?;
-                Some(summary.message.content.as_str())
-            })
-            .collect();
-        if contents.is_empty() {
-            return self.outline_of(refs).write();
-        }
-        with_safe_tags(&contents.join("\n\n"))
-    }
-
-    fn outline_of(&self, refs: &[Ref]) -> Outline<'_> {
-        let records: Vec<&Record> = refs
-            .iter()
-            .filter_map(|name| self.archive.record(self.archive.named(*name)?))
-            .collect();
-        let mut tools: Vec<(&str, usize)> = Vec::new();
-        for record in &records {
-            match tools.iter_mut().find(|(tool, _)| *tool == record.tool) {
-                Some((_, n)) => *n += 1,
-                None => tools.push((&record.tool, 1)),
-            }
-        }
-        let time = |record: Option<&&Record>| record.map_or(0, |record| record.turn_at_ms);
-        let tool = |record: Option<&&Record>| record.map_or("", |record| &record.tool).to_owned();
-        let mut turns: Vec<u32> = records.iter().map(|record| record.turn_index).collect();
-        turns.dedup();
-        Outline {
-            turns: turns.len(),
-            errors: records.iter().filter(|record| record.is_error).count(),
-            tools,
-            from_ms: time(records.first()),
-            to_ms: time(records.last()),
-            first: tool(records.first()),
-            last: tool(records.last()),
-        }
-    }
-
-    /// The batch whose summary covers a record.
-    pub(super) fn batch_named(&self, name: Ref) -> Option<usize> {
-        match self.archive.record(self.archive.named(name)?)?.standing {
-            Standing::Summarized { batch } => Some(batch),
-            Standing::Spilled { .. } | Standing::Recovered { .. } | Standing::Archived => None,
-        }
-    }
-
-    /// The committed batch that a summary message speaks of.
-    pub(super) fn batch_of(&self, details: &entry::SummaryDetails) -> Option<usize> {
-        let first = details.tool_call_refs.first()?;
-        let name = Ref::parse(&first.short_id)?;
-        let batch = self.batch_named(name)?;
-        let records = &self.archive.batch(batch)?.records;
-        let names_record = |(named, index): (&entry::SummaryRef, &usize)| {
-            self.archive.record(*index).is_some_and(|record| {
-                record.name.to_string() == named.short_id
-                    && record.key.call_id == named.tool_call_id
-                    && record.key.at_ms == named.result_timestamp
-            })
-        };
-        let refs = &details.tool_call_refs;
-        let is_whole = refs.len() == records.len() && refs.iter().zip(records).all(names_record);
-        is_whole.then_some(batch)
-    }
-
-    fn apply_undo(&mut self, undo: &entry::Undo) {
-        if let Some(id) = undo.block_id.as_deref().and_then(BlockId::parse) {
-            self.mark_undone(id);
-        }
-        for name in undo.refs.iter().filter_map(|name| Ref::parse(name)) {
-            if let Some(batch) = self.batch_named(name)
-                && let Some(batch) = self.archive.batch_mut(batch)
-            {
-                batch.undone = true;
-            }
-        }
-        if undo.epoch_end.is_some() {
-            self.apply_epoch(undo.epoch_end.clone());
-        }
-    }
-}
-
-fn name_in(refs: &[entry::SummaryRef], key: &OccurrenceKey) -> Option<Ref> {
-    let exact = refs.iter().find(|named| {
-        named.tool_call_id == key.call_id
-            && (named.result_timestamp == key.at_ms || named.result_timestamp.is_none())
-    })?;
-    Ref::parse(&exact.short_id)
-}
-
-fn turn_index(call: &entry::IndexCall) -> u32 {
-    u32::try_from(call.turn_index).unwrap_or(0)
-}
-
-fn record_of(
-    call: entry::IndexCall,
-    name: Ref,
-    key: OccurrenceKey,
-    standing: Standing,
-    entry: &EntryId,
-    position: usize,
-    at_ms: u64,
-) -> Record {
-    let blob = call.spill_path.as_ref().map(|location| Blob {
-        name: call
-            .spill_blob
-            .clone()
-            .unwrap_or_else(|| last_segment(location).to_owned()),
-        location: location.clone(),
-        bytes: call.spill_bytes.unwrap_or(0),
-    });
-    Record {
-        name,
-        path: path_argument(call.args.get()),
-        is_error: call.is_error,
-        turn_index: turn_index(&call),
-        turn_at_ms: call.timestamp,
-        archived_at_ms: at_ms,
-        stored: Stored {
-            entry: entry.clone(),
-            call: position,
-            blob,
-        },
-        has_other_parts: !call.other_parts.is_empty(),
-        standing,
-        shown: true,
-        tool: call.tool_name,
-        key,
-    }
-}
-
-/// The blob's name in an entry that has its path only.
-fn last_segment(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
-}
-
-fn extents_of(chain: &entry::Chain) -> Vec<Extent> {
-    if !chain.merged.is_empty() {
-        return chain
-            .merged
-            .iter()
-            .map(|merged| Extent::Chain {
-                anchor_at_ms: merged.start_user_timestamp,
-                reply_at_ms: merged.final_assistant_timestamp,
-            })
-            .collect();
-    }
-    vec![match chain.first_turn_timestamp {
-        Some(first_at_ms) => Extent::Turns {
-            first_at_ms,
-            last_at_ms: chain.final_assistant_timestamp,
-        },
-        None => Extent::Chain {
-            anchor_at_ms: chain.start_user_timestamp,
-            reply_at_ms: chain.final_assistant_timestamp,
-        },
-    }]
-}
-
-/// Disarms a body that another program wrote; what this one writes has no live tag in it.
-fn with_safe_tags(body: &str) -> String {
-    let lower = body.to_ascii_lowercase();
-    let has_tag = ELEMENTS
-        .iter()
-        .any(|name| lower.contains(&format!("<{name}")) || lower.contains(&format!("</{name}")));
-    if has_tag {
-        disarm(body).into_owned()
-    } else {
-        body.to_owned()
     }
 }

@@ -1,18 +1,15 @@
 //! Which edits stand: a function of the log, the transcript, the settings and the epoch.
 //!
 //! [`Session::settle`] decides for one message and writes what it decided into the plan and the
-//! ledger. Everything else here finds the messages that have to be settled: all of them after a
-//! load, and at an epoch those for which something has become due.
+//! ledger, [`Session::settle_batch`] for the calls that share a summary. Which messages have to be
+//! settled, and when, is for the callers to say: `epoch`, `apply`, `blocks`.
 
 use super::ledger::{Effect, Item, Saved, Strategy};
-use super::restore::CLOSED;
 use super::{Position, Session};
 use crate::engine::archive::{Member, Standing};
 use crate::engine::config::CachePolicy;
 use crate::engine::digest::ContentHash;
-use crate::engine::entry;
-use crate::engine::host::{Host, Notice};
-use crate::engine::plan::{Aspect, Change, Inserted};
+use crate::engine::plan::{Aspect, Change};
 use crate::engine::size::{Size, utf16_len};
 use crate::engine::stub;
 use crate::engine::transcript::{Assistant, Call, CallSite, ChainEnd, Kind, ToolResult};
@@ -217,7 +214,7 @@ impl Session {
             && self.blocks.replies.contains_key(&at)
     }
 
-    fn strips_thinking(&self, at: Position) -> bool {
+    pub(super) fn strips_thinking(&self, at: Position) -> bool {
         let keep = self.config.thinking_strip.keep_last_turns as usize;
         self.config.thinking_strip.enabled
             && at < self.thinking_limit()
@@ -273,7 +270,7 @@ impl Session {
     }
 
     /// Whether nothing that is not in a record yet holds up the purge of a message's failed calls.
-    fn can_purge_all(&self, at: Position) -> bool {
+    pub(super) fn can_purge_all(&self, at: Position) -> bool {
         let least = u64::from(self.config.purge_errors.min_arg_chars);
         let calls = self.transcript.assistant(at).map(|turn| &turn.calls);
         calls.into_iter().flatten().all(|call| {
@@ -352,7 +349,7 @@ impl Session {
 
     /// B2 for a batch, counting only results that are in the transcript. A summary whose results the
     /// host has cut away, or sends back as stubs, is all that is left of them, and stays.
-    fn is_worth_it(&self, index: usize) -> bool {
+    pub(super) fn is_worth_it(&self, index: usize) -> bool {
         let Some(batch) = self.archive.batch(index) else {
             return false;
         };
@@ -396,331 +393,12 @@ impl Session {
         };
         result.stub_of == Some(record.name) && !returned_it()
     }
-
-    /// Whether a summary message in the transcript stays.
-    fn shows_summary(&self, at: Position, details: &str) -> bool {
-        let details = serde_json::from_str(details).unwrap_or_default();
-        self.batch_of(&details)
-            .filter(|index| self.account.summaries.get(index) == Some(&at))
-            .and_then(|index| self.archive.batch(index))
-            .is_some_and(|batch| batch.active && !self.is_in_placed_block(batch.block))
-    }
-
-    /// Settles where the summary of a batch stands and what it costs.
-    pub(super) fn settle_summary(&mut self, index: usize) {
-        let Some(batch) = self.archive.batch(index) else {
-            return;
-        };
-        let size = batch.summary_size;
-        let in_block = self.is_in_placed_block(batch.block);
-        let stands = self.config.enabled && batch.active;
-        let in_context = self.account.summaries.contains_key(&index)
-            || self.account.inserted.contains_key(&index);
-        let mut effects = Vec::new();
-        if stands && in_context {
-            effects.push(Effect {
-                strategy: Strategy::Stub,
-                saved: Saved::between(Size::default(), size),
-                counts: false,
-            });
-            if in_block {
-                effects.push(Effect {
-                    strategy: Strategy::Chain,
-                    saved: Saved::between(size, Size::default()),
-                    counts: false,
-                });
-            }
-        }
-        self.ledger.set(Item::Summary(index), effects);
-        if let Some(at) = self.account.summaries.get(&index).copied() {
-            self.settle(at);
-        }
-        if in_block {
-            self.account.unseen.remove(&index);
-        }
-        if !stands || in_block || self.account.summaries.contains_key(&index) {
-            self.withdraw_summary(index);
-        } else {
-            self.account.to_place.insert(index);
-        }
-    }
-
-    /// Inserts the summaries that the host's transcript lacks.
-    pub(super) fn place_unseen_summaries(&mut self, host: &mut dyn Host) {
-        for index in std::mem::take(&mut self.account.to_place) {
-            if self.account.summaries.contains_key(&index) {
-                continue;
-            }
-            self.withdraw_summary(index);
-            if let Some((behind, change)) = self.summary_insertion(index, host) {
-                let aspect = Aspect::Insertion(Inserted::Summary(summary_number(index)));
-                self.plan.set(behind, aspect, Some(change));
-                self.account.unseen.remove(&index);
-                self.account.inserted.insert(index, behind);
-            }
-            self.settle_summary(index);
-            self.account.to_place.remove(&index);
-        }
-    }
-
-    /// Where the summary of a batch has to be inserted: behind the last of the turns that it covers.
-    fn summary_insertion(&self, index: usize, host: &mut dyn Host) -> Option<(u32, Change)> {
-        let batch = self.archive.batch(index)?;
-        if !self.config.enabled || !batch.active || self.is_in_placed_block(batch.block) {
-            return None;
-        }
-        let last = self.positions_of_batch(index).into_iter().max()?;
-        let turn = self.transcript.result(last)?.site?.assistant;
-        let change = Change::InsertSummary {
-            content: self.summary_text(index, host)?,
-            details: entry::write(&self.summary_details(&batch.records)),
-            at_ms: batch.summary_at_ms,
-        };
-        let behind = self.transcript.turn_end(turn) - 1;
-        Some((plan_position(behind), change))
-    }
-
-    /// The text of a batch's summary, as it was appended.
-    pub(super) fn summary_text(&self, index: usize, host: &mut dyn Host) -> Option<String> {
-        if let Some(text) = self.account.unseen.get(&index) {
-            return Some(text.clone());
-        }
-        let entry = self.archive.batch(index)?.summary.as_ref()?;
-        let data = host.read(entry).ok()?;
-        let message: entry::SummaryMessage = serde_json::from_str(&data).ok()?;
-        Some(message.content)
-    }
-
-    fn withdraw_summary(&mut self, index: usize) {
-        if let Some(behind) = self.account.inserted.remove(&index) {
-            let aspect = Aspect::Insertion(Inserted::Summary(summary_number(index)));
-            self.plan.set(behind, aspect, None);
-        }
-    }
-
-    /// Details of the summary message of a batch.
-    pub(super) fn summary_details(&self, records: &[usize]) -> entry::SummaryDetails {
-        let known = || {
-            records
-                .iter()
-                .filter_map(|index| self.archive.record(*index))
-        };
-        let last = known().next_back();
-        entry::SummaryDetails {
-            tool_call_refs: known()
-                .map(|record| entry::SummaryRef {
-                    short_id: record.name.to_string(),
-                    tool_call_id: record.key.call_id.clone(),
-                    result_timestamp: record.key.at_ms,
-                })
-                .collect(),
-            tool_names: known().map(|record| record.tool.clone()).collect(),
-            turn_index: last.map_or(0, |record| i64::from(record.turn_index)),
-            timestamp: last.map_or(0, |record| record.turn_at_ms),
-        }
-    }
-
-    /// An epoch: due edits may look at the whole transcript.
-    pub(super) fn advance_epoch(&mut self) {
-        self.epoch.end = self.transcript.len();
-        self.epoch.is_closed = self.is_user_turn_over();
-        self.epoch.mark = self.end_mark();
-        for at in std::mem::take(&mut self.epoch.unshown) {
-            if let Some(member) = self.member_at(at) {
-                self.archive.show(member);
-            }
-            self.settle(at);
-        }
-        self.settle_due();
-    }
-
-    /// Settles the messages for which something has become due since the last epoch.
-    fn settle_due(&mut self) {
-        let due: Vec<Position> = self
-            .epoch
-            .purge_waiting
-            .iter()
-            .copied()
-            .take_while(|at| self.is_purge_due(*at))
-            .collect();
-        for at in due {
-            if self.can_purge_all(at) {
-                self.epoch.purge_waiting.remove(&at);
-            }
-            self.settle(at);
-        }
-        let due: Vec<Position> = self
-            .epoch
-            .recovered_waiting
-            .iter()
-            .copied()
-            .take_while(|at| !self.is_in_grace(*at))
-            .filter(|at| self.member_at(*at).is_some())
-            .collect();
-        for at in due {
-            self.epoch.recovered_waiting.remove(&at);
-            self.settle(at);
-        }
-        while let Some(at) = self.next_thinking() {
-            self.epoch.thinking_done += 1;
-            self.settle(at);
-        }
-    }
-
-    fn next_thinking(&self) -> Option<Position> {
-        let next = *self.transcript.assistants().get(self.epoch.thinking_done)?;
-        self.strips_thinking(next).then_some(next)
-    }
-
-    /// Whether an epoch would change anything.
-    fn has_due_edits(&mut self) -> bool {
-        let end = std::mem::replace(&mut self.epoch.end, self.transcript.len());
-        let is_over = self.is_user_turn_over();
-        let is_closed = std::mem::replace(&mut self.epoch.is_closed, is_over);
-        let purge = self
-            .epoch
-            .purge_waiting
-            .iter()
-            .take_while(|at| self.is_purge_due(**at))
-            .any(|at| self.can_purge_all(*at));
-        let recovered = self
-            .epoch
-            .recovered_waiting
-            .first()
-            .is_some_and(|at| !self.is_in_grace(*at) && self.member_at(*at).is_some());
-        let due =
-            purge || recovered || !self.epoch.unshown.is_empty() || self.next_thinking().is_some();
-        self.epoch.end = end;
-        self.epoch.is_closed = is_closed;
-        due
-    }
-
-    /// Whether the provider's cache has gone cold: long after the last model call, or on another
-    /// model.
-    pub(super) fn is_cold(&self, now_ms: u64) -> bool {
-        let last = self
-            .transcript
-            .last_reply_at_ms()
-            .unwrap_or(0)
-            .max(self.epoch.last_call_ms);
-        let idle = self.config.idle_cold_ms;
-        self.epoch.is_cold || (idle > 0 && now_ms >= last.saturating_add(idle))
-    }
-
-    /// Writes the epoch of a cold cache into the log, so that a load finds it; only if there is
-    /// something to do.
-    pub(super) fn log_cold_epoch(&mut self, host: &mut dyn Host) -> bool {
-        if !self.has_due_edits() {
-            return false;
-        }
-        let data = entry::Epoch {
-            epoch_end: self.end_mark(),
-            flush: None,
-        };
-        match host.append(entry::EPOCH, &entry::write(&data)) {
-            Ok(_) => true,
-            Err(err) => {
-                host.notify(&Notice::warning(format!(
-                    "pruner: the session log cannot be written ({err}); due edits wait"
-                )));
-                false
-            }
-        }
-    }
-
-    /// What stands in the log for an epoch at the present end of the transcript.
-    pub(super) fn end_mark(&self) -> String {
-        let last = self.transcript.len().checked_sub(1);
-        let mut mark = last.map_or_else(String::new, |last| self.transcript.mark(last));
-        if self.is_user_turn_over() {
-            mark.push_str(CLOSED);
-        }
-        mark
-    }
-
-    /// Whether the agent has given its final reply since the last prompt, or is about to.
-    pub(super) fn is_user_turn_over(&self) -> bool {
-        self.is_closing || self.transcript.is_replied()
-    }
-
-    /// While a session is loaded: the epoch covers the messages up to the one it was taken at. Where
-    /// that one is gone, the ones that are not newer stand for it.
-    pub(super) fn note_load_epoch(&mut self, at: Position) {
-        let Some(load) = &self.load.epoch else {
-            return;
-        };
-        let is_last = self.transcript.mark(at) == load.mark;
-        let is_old = self
-            .transcript
-            .slot(at)
-            .is_some_and(|slot| slot.at_ms <= load.at_ms);
-        if is_last || (is_old && !load.is_found) {
-            self.epoch.end = at + 1;
-        }
-        if let Some(load) = &mut self.load.epoch {
-            load.is_found |= is_last;
-        }
-    }
-
-    /// Settles everything anew, if a load, a cut or a setting has made it necessary.
-    pub(super) fn refresh(&mut self) {
-        self.finish_restore();
-        if !std::mem::take(&mut self.is_stale) {
-            return;
-        }
-        if self.config.cache_policy == CachePolicy::Live {
-            self.epoch.end = self.transcript.len();
-            self.epoch.is_closed = self.is_user_turn_over();
-        }
-        self.load.epoch = None;
-        self.find_turn_base();
-        self.unplace_all();
-        self.renew_accounts();
-        for batch in 0..self.archive.batches().len() {
-            let worth = self.is_worth_it(batch);
-            if let Some(batch) = self.archive.batch_mut(batch) {
-                batch.active = worth;
-            }
-        }
-        self.shares.clear();
-        for at in 0..self.transcript.len() {
-            self.settle(at);
-        }
-        self.place_all();
-        for batch in 0..self.archive.batches().len() {
-            self.settle_summary(batch);
-        }
-        self.epoch.thinking_done = 0;
-        self.settle_due();
-    }
-
-    /// Enters the whole transcript into the accounts anew.
-    fn renew_accounts(&mut self) {
-        self.account.untried.clear();
-        self.account.orphans.clear();
-        self.account.legacy.clear();
-        self.account.legacy_positions.clear();
-        self.account.summaries.clear();
-        self.epoch.purge_waiting.clear();
-        self.epoch.purge_unarchived.clear();
-        self.epoch.recovered_waiting.clear();
-        self.epoch.recovered_unarchived.clear();
-        self.epoch.unshown.clear();
-        for at in 0..self.transcript.len() {
-            self.bind_legacy(at);
-        }
-        self.apply_legacy_frontier();
-        for at in 0..self.transcript.len() {
-            self.note(at);
-        }
-        self.renew_candidates();
-    }
 }
 
 pub(super) fn plan_position(at: Position) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn summary_number(batch: usize) -> u32 {
+pub(super) fn summary_number(batch: usize) -> u32 {
     u32::try_from(batch).unwrap_or(u32::MAX)
 }

@@ -7,38 +7,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::flush::{Ask, Body, Fate, Flush, SpanWork, Trigger};
+use super::flush::{Fate, SpanWork, Trigger};
 use super::{Position, Session};
 use crate::engine::archive::Standing;
-use crate::engine::block::{self, Extent, Outline, ProtectedOutput, State};
-use crate::engine::cut::head_chars;
+use crate::engine::block::{Extent, State};
 use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
 use crate::engine::order::sort_by_key;
-use crate::engine::prompt::range_prompt;
 use crate::engine::query;
-use crate::engine::size::utf16_len;
-use crate::engine::summary;
 use crate::engine::transcript::{Boundary, Chain, ChainEnd};
 
 /// How much of a call's arguments an outline shows, in UTF-16 code units.
-const OUTLINE_CHARS: u64 = 40;
+pub(super) const OUTLINE_CHARS: u64 = 40;
 
 /// A span that may be compressed.
 pub(super) struct Candidate {
     pub(super) extent: Extent,
     /// Positions of its turns' assistant messages.
-    turns: Vec<Position>,
-    from: Position,
-    to: Position,
+    pub(super) turns: Vec<Position>,
+    pub(super) from: Position,
+    pub(super) to: Position,
 }
 
 /// What this flush makes of the results that it has taken up.
 #[derive(Default)]
-struct Taken {
+pub(super) struct Taken {
     named: BTreeMap<Position, Ref>,
     /// Which batch of the flush has summarized a result.
-    batch_of: BTreeMap<Position, usize>,
+    pub(super) batch_of: BTreeMap<Position, usize>,
     waiting: BTreeSet<Position>,
 }
 
@@ -69,24 +65,6 @@ impl Session {
         any && self.pays(at_most)
     }
 
-    /// Whether compressing spans is worth a break of the prefix. With `flushWhenSaves` it has to save
-    /// that much, unless the user or the model has asked for it; without, any saving will do.
-    fn pays(&self, saved: u64) -> bool {
-        let is_asked_for = match self.flush.as_ref().map(|flush| flush.trigger) {
-            Some(Trigger::Manual | Trigger::Compact | Trigger::Tool) => true,
-            Some(
-                Trigger::Reply
-                | Trigger::Interrupted
-                | Trigger::Budget
-                | Trigger::Delta
-                | Trigger::Savings,
-            )
-            | None => false,
-        };
-        let least = self.config.flush_when_saves.unwrap_or(0);
-        is_asked_for || saved >= least
-    }
-
     pub(super) fn is_all_protected(&self, candidate: &Candidate) -> bool {
         let taken = Taken::default();
         let results = self.results_in(candidate);
@@ -104,19 +82,6 @@ impl Session {
             })
             .collect();
         held.is_some_and(|held| !held.iter().all(|held| matches!(held, Held::Protected)))
-    }
-
-    /// An estimate of what compressing finished turns would save now, in characters.
-    pub(super) fn spans_would_save(&self) -> u64 {
-        self.open_candidates(self.transcript.len())
-            .iter()
-            .map(|candidate| {
-                (candidate.from..candidate.to)
-                    .map(|at| self.rendered(at).chars)
-                    .sum::<u64>()
-            })
-            .sum::<u64>()
-            / 2
     }
 
     /// Plans the blocks of the flush in progress.
@@ -312,7 +277,7 @@ impl Session {
     }
 
     /// Runs of finished turns, old enough, of chains that are not closed.
-    fn open_candidates(&self, len: Position) -> Vec<Candidate> {
+    pub(super) fn open_candidates(&self, len: Position) -> Vec<Candidate> {
         let closing = self.closing_chain();
         // Closed chains in the window hold turns that are older than the ones to be kept, too.
         let first = self.last_due().map_or(0, |last| last + 1);
@@ -375,7 +340,7 @@ impl Session {
         })
     }
 
-    fn results_in(&self, candidate: &Candidate) -> Vec<Position> {
+    pub(super) fn results_in(&self, candidate: &Candidate) -> Vec<Position> {
         candidate
             .turns
             .iter()
@@ -509,317 +474,5 @@ impl Session {
             }
         }
         ids
-    }
-
-    fn body_for(
-        &mut self,
-        candidate: &Candidate,
-        taken: &Taken,
-        supersedes: &[BlockId],
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> Body {
-        let parts = self.parts_of(candidate, taken, supersedes, host);
-        let is_open = matches!(candidate.extent, Extent::Turns { .. });
-        match parts.as_slice() {
-            [] => Body::Own {
-                text: self.outline(candidate).write(),
-                deterministic: true,
-            },
-            [only] if supersedes.is_empty() && !is_open => Body::Summaries(only.clone()),
-            _ if is_open || !supersedes.is_empty() => {
-                // No footers: the block's own list of refs says the same.
-                let bodies: Vec<&str> = parts.iter().map(|part| summary::body_of(part)).collect();
-                Body::Own {
-                    text: bodies.join("\n"),
-                    deterministic: false,
-                }
-            }
-            _ => {
-                let fallback = parts.join("\n\n");
-                if !self.config.chain_compression.fuse_range_summary {
-                    return Body::Summaries(fallback);
-                }
-                let bodies: Vec<&str> = parts.iter().map(|part| summary::body_of(part)).collect();
-                let prompt = range_prompt(&bodies);
-                let model = self.choose_model(now_ms);
-                Body::Fused {
-                    prompt,
-                    ask: Ask::Queued { model },
-                    fallback,
-                }
-            }
-        }
-    }
-
-    /// The texts that a block is made of, oldest first: bodies of the blocks that it supersedes and
-    /// the summaries of the batches that none of them covers.
-    fn parts_of(
-        &self,
-        candidate: &Candidate,
-        taken: &Taken,
-        supersedes: &[BlockId],
-        host: &mut dyn Host,
-    ) -> Vec<String> {
-        let mut parts: Vec<(Position, String)> = Vec::new();
-        for id in supersedes {
-            if let Some(block) = self.blocks.all.get(id)
-                && let State::Placed(placement) = &block.state
-                && let Some(run) = placement.runs.first()
-            {
-                parts.push((run.from, block.body.clone()));
-            }
-        }
-        let mut archived: Vec<usize> = Vec::new();
-        let mut fresh: Vec<usize> = Vec::new();
-        for at in self.results_in(candidate) {
-            if self.is_covered(at) {
-                continue;
-            }
-            if let Some(batch) = taken.batch_of.get(&at)
-                && !fresh.contains(batch)
-            {
-                fresh.push(*batch);
-                if let Some(content) = self.fresh_summary(*batch) {
-                    parts.push((at, content));
-                }
-            }
-            let batch =
-                self.record_at(at)
-                    .and_then(|index| match self.archive.record(index)?.standing {
-                        Standing::Summarized { batch } => Some(batch),
-                        Standing::Spilled { .. }
-                        | Standing::Recovered { .. }
-                        | Standing::Archived => None,
-                    });
-            if let Some(batch) = batch
-                && !archived.contains(&batch)
-            {
-                archived.push(batch);
-                if let Some(content) = self.summary_text(batch, host) {
-                    parts.push((at, content));
-                }
-            }
-        }
-        sort_by_key(&mut parts, |(at, _)| *at);
-        parts.into_iter().map(|(_, text)| text).collect()
-    }
-
-    fn fresh_summary(&self, batch: usize) -> Option<String> {
-        match &self.flush.as_ref()?.batches.get(batch)?.fate {
-            Fate::Summarized { content } => Some(content.clone()),
-            Fate::Skipped(_) | Fate::Asked { .. } => None,
-        }
-    }
-
-    fn outline<'a>(&'a self, candidate: &Candidate) -> Outline<'a> {
-        let calls: Vec<(&str, String, bool)> = candidate
-            .turns
-            .iter()
-            .filter_map(|turn| self.transcript.assistant(*turn))
-            .flat_map(|turn| &turn.calls)
-            .map(|call| {
-                let arguments = call.arguments.as_deref().unwrap_or_default();
-                let result = call.result.and_then(|at| self.transcript.result(at));
-                (
-                    call.tool.as_str(),
-                    format!("{} {}", call.tool, head_chars(arguments, OUTLINE_CHARS)),
-                    result.is_some_and(|result| result.is_error),
-                )
-            })
-            .collect();
-        let mut tools: Vec<(&str, usize)> = Vec::new();
-        for (tool, _, _) in &calls {
-            match tools.iter_mut().find(|(known, _)| known == tool) {
-                Some((_, n)) => *n += 1,
-                None => tools.push((tool, 1)),
-            }
-        }
-        let at_ms = |turn: Option<&Position>| {
-            turn.and_then(|at| self.transcript.slot(*at))
-                .map_or(0, |slot| slot.at_ms)
-        };
-        let named = |call: Option<&(&str, String, bool)>| {
-            let head = call.map(|(_, head, _)| head.replace('\n', " "));
-            crate::engine::delimiter::disarm(&head.unwrap_or_default()).into_owned()
-        };
-        Outline {
-            turns: candidate.turns.len(),
-            errors: calls.iter().filter(|(_, _, failed)| *failed).count(),
-            tools,
-            from_ms: at_ms(candidate.turns.first()),
-            to_ms: at_ms(candidate.turns.last()),
-            first: named(calls.first()),
-            last: named(calls.last()),
-        }
-    }
-
-    /// Fuses adjacent compressed chains to one block, if there are enough of them.
-    fn plan_merge(&mut self, now_ms: u64, _host: &mut dyn Host) {
-        let Some(after) = self.config.chain_compression.merge_after else {
-            return;
-        };
-        let row = self.adjacent_blocks();
-        if row.len() < after as usize {
-            return;
-        }
-        let blocks: Vec<_> = row
-            .iter()
-            .filter_map(|id| self.blocks.all.get(id))
-            .collect();
-        let bodies: Vec<&str> = blocks
-            .iter()
-            .map(|block| summary::body_of(&block.body))
-            .collect();
-        let mut seen = BTreeSet::new();
-        let refs: Vec<Ref> = blocks
-            .iter()
-            .flat_map(|block| block.refs.iter().copied())
-            .filter(|name| seen.insert(*name))
-            .collect();
-        let extents: Vec<Extent> = blocks
-            .iter()
-            .flat_map(|block| block.extents.iter().copied())
-            .collect();
-        let protected = blocks
-            .iter()
-            .flat_map(|block| self.shown_in(block))
-            .collect();
-        let prompt = range_prompt(&bodies);
-        let fallback = bodies.join("\n\n");
-        let model = self.choose_model(now_ms);
-        self.blocks.last_id += 1;
-        let span = SpanWork {
-            id: BlockId(self.blocks.last_id),
-            extents,
-            from: 0,
-            to: 0,
-            refs,
-            backfill: Vec::new(),
-            protected,
-            supersedes: row,
-            body: Body::Fused {
-                prompt,
-                ask: Ask::Queued { model },
-                fallback,
-            },
-        };
-        if let Some(flush) = &mut self.flush {
-            flush.spans.push(span);
-        }
-    }
-
-    /// The newest row of compressed chains without another closed chain between them, oldest first.
-    /// Costs what the row has of blocks, however many chains these stand for.
-    fn adjacent_blocks(&self) -> Vec<BlockId> {
-        let mut row: Vec<BlockId> = Vec::new();
-        let finished = self.transcript.finished_chains();
-        let newest = self.blocks.replies.keys().next_back().copied();
-        let mut next = newest.and_then(|reply| self.transcript.chain_at(reply));
-        while let Some(index) = next {
-            let chain = self.transcript.chains().get(index);
-            let Some(ChainEnd::Closed(reply)) = chain.map(|chain| chain.end) else {
-                break;
-            };
-            let Some(id) = self.blocks.replies.get(&reply).copied() else {
-                break;
-            };
-            let chains = self.chains_of(id);
-            if chains.len() > 1 {
-                // What was merged once is left alone: a flush must not cost what came before it.
-                break;
-            }
-            row.push(id);
-            let first = chains.into_iter().min().unwrap_or(index);
-            let older = finished.partition_point(|other| *other < first.min(index));
-            next = older
-                .checked_sub(1)
-                .and_then(|at| finished.get(at))
-                .copied();
-        }
-        row.reverse();
-        row
-    }
-
-    /// Positions of the outputs that a block shows verbatim.
-    pub(super) fn shown_in(&self, block: &crate::engine::block::Block) -> Vec<Position> {
-        let State::Placed(placement) = &block.state else {
-            return Vec::new();
-        };
-        placement
-            .runs
-            .iter()
-            .flat_map(|run| run.positions())
-            .filter(|at| {
-                self.transcript.result(*at).is_some_and(|result| {
-                    block.protected.contains(&result.call_id) && self.member_at(*at).is_none()
-                })
-            })
-            .collect()
-    }
-
-    /// What a span of the flush in progress saves, in characters, counted as it will stand once the
-    /// flush is committed. Nothing: it is left alone (B2).
-    fn span_saves(&self, span: &SpanWork) -> u64 {
-        let Some(flush) = &self.flush else {
-            return 0;
-        };
-        let protected: Vec<ProtectedOutput<'_>> = span
-            .protected
-            .iter()
-            .filter_map(|at| self.transcript.result(*at))
-            .map(|result| ProtectedOutput {
-                tool: &result.tool,
-                text: result.text.as_deref().unwrap_or_default(),
-            })
-            .collect();
-        let text = block::write(span.id, &span.refs, span.body.text(), &protected);
-        self.replaced_chars(flush, span)
-            .saturating_sub(utf16_len(&text))
-    }
-
-    /// What a block would replace: messages as they will be rendered, and the summaries whose place
-    /// it takes, wherever they stand.
-    fn replaced_chars(&self, flush: &Flush, span: &SpanWork) -> u64 {
-        let mut chars = 0;
-        let mut messages = 0;
-        for at in span.from..span.to {
-            let Some(turn) = self.transcript.assistant(at) else {
-                continue;
-            };
-            chars += self.rendered(at).chars;
-            messages += 1;
-            for result in turn.calls.iter().filter_map(|call| call.result) {
-                chars += self.rendered(result).chars;
-                messages += 1;
-            }
-        }
-        chars += super::blocks::frames(messages);
-        for batch in &flush.batches {
-            if let Fate::Summarized { content } = &batch.fate {
-                let named = || batch.calls.iter().filter_map(|call| call.name);
-                if !named().all(|name| span.refs.contains(&name)) {
-                    continue;
-                }
-                chars += utf16_len(content);
-                chars = chars.saturating_sub(super::collect::stubs_save(batch, named()));
-            }
-        }
-        let named = span.refs.iter();
-        let mut batches = BTreeSet::new();
-        batches.extend(named.filter_map(|name| self.batch_named(*name)));
-        for batch in batches
-            .iter()
-            .filter_map(|index| self.archive.batch(*index))
-        {
-            let is_inside = batch.records.iter().all(|record| {
-                let record = self.archive.record(*record);
-                record.is_some_and(|record| span.refs.contains(&record.name))
-            });
-            if batch.active && is_inside {
-                chars += batch.summary_size.chars;
-            }
-        }
-        chars
     }
 }
