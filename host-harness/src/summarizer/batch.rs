@@ -185,7 +185,8 @@ mod tests {
                     error: no space\n[[7:x]] no label\ntest result: FAILED. 1 passed\n\
                     [[2:read]] {\"path\":\"src/a.rs\",\"limit\":3}\nOK:\nfn main() {}\n\
                     [[3:now]] {}\nOK:\n";
-        let expected = "- [[1:bash]] `cargo test`: ERROR, 4 lines | error: no space | test result: FAILED. 1 passed\n\
+        let expected = "- [[1:bash]] `cargo test`: ERROR, 4 lines | running 2 tests | error: no space | \
+                        test result: FAILED. 1 passed\n\
                         - [[2:read]] `src/a.rs`: ok | fn main() {}\n\
                         - [[3:now]]: ok";
         assert_eq!(summarize(&prompt(body)), expected);
