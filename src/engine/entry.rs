@@ -206,7 +206,7 @@ pub struct Chain {
     /// Blocks whose place this one takes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub supersedes: Vec<String>,
-    /// What the dropped assistant messages said.
+    /// What the dropped assistant messages said, and the calls of theirs that have no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_texts: Vec<DroppedText>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,7 +221,7 @@ pub struct MergedChain {
     pub final_assistant_timestamp: u64,
 }
 
-/// The text of one dropped assistant message.
+/// A text of a dropped assistant message, or a call of its as `tool(arguments)`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DroppedText {

@@ -417,15 +417,23 @@ impl Session {
             texts.extend(self.texts_of_block(*id, host));
         }
         for at in span.from..span.to {
-            if let Some(assistant) = self.transcript.assistant(at)
-                && !assistant.text.is_empty()
-                && !self.is_covered(at)
-            {
-                texts.push(entry::DroppedText {
-                    turn_index: assistant.turn_index,
-                    text: assistant.text.clone(),
-                });
+            let Some(assistant) = self.transcript.assistant(at) else {
+                continue;
+            };
+            if self.is_covered(at) {
+                continue;
             }
+            // Records hold the arguments of their calls; calls without a record have them here.
+            let bare = assistant.calls.iter().filter_map(|call| {
+                let has_record = call.result.is_some_and(|at| !span.protected.contains(&at));
+                let arguments = call.arguments.as_ref().filter(|it| !it.is_empty())?;
+                (!has_record).then(|| format!("{}({arguments})", call.tool))
+            });
+            let said = std::iter::once(assistant.text.clone()).filter(|text| !text.is_empty());
+            texts.extend(said.chain(bare).map(|text| entry::DroppedText {
+                turn_index: assistant.turn_index,
+                text,
+            }));
         }
         sort_by_key(&mut texts, |text| text.turn_index);
         texts
