@@ -383,12 +383,16 @@ impl Transcript {
     /// directly.
     #[must_use]
     pub fn turn_end(&self, assistant: Position) -> Position {
-        let own = |at: &Position| {
-            self.result(*at)
-                .is_some_and(|result| result.site.map(|site| site.assistant) == Some(assistant))
+        let site = |at: &Position| self.result(*at).map(|result| result.site);
+        // A result without a call is left out, so it does not end the turn.
+        let in_turn = |at: &Position| match site(at) {
+            Some(Some(site)) => site.assistant == assistant,
+            Some(None) => true,
+            None => false,
         };
         (assistant + 1..self.len())
-            .take_while(own)
+            .take_while(in_turn)
+            .filter(|at| site(at).flatten().is_some())
             .last()
             .unwrap_or(assistant)
             + 1
