@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::Session;
 use super::flush::{Ask, Body, SpanWork};
 use crate::engine::block::Extent;
-use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
 use crate::engine::prompt::range_prompt;
 use crate::engine::summary;
@@ -13,7 +12,7 @@ use crate::engine::transcript::ChainEnd;
 
 impl Session {
     /// Fuses adjacent compressed chains to one block, if there are enough of them.
-    pub(super) fn plan_merge(&mut self, now_ms: u64, _host: &mut dyn Host) {
+    pub(super) fn plan_merge(&mut self, now_ms: u64) {
         let Some(after) = self.config.chain_compression.merge_after else {
             return;
         };

@@ -116,7 +116,7 @@ impl Session {
                 self.blocks.last_id = flush.last_block;
             }
         }
-        self.plan_merge(now_ms, host);
+        self.plan_merge(now_ms);
     }
 
     fn taken(&self) -> Taken {
