@@ -94,6 +94,8 @@ pub struct Batch {
     pub summary: Option<EntryId>,
     pub summary_size: Size,
     pub summary_at_ms: u64,
+    /// The flush that committed it; older logs do not number theirs.
+    pub flush: Option<u32>,
     pub turn_index: u32,
     pub undone: bool,
     /// Whether its stubs and summary stand in the context: settled by the session.

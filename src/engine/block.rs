@@ -1,7 +1,7 @@
 //! Compressed spans: what a block stands for, and how it is written.
 
 use super::delimiter::disarm;
-use super::ids::{BlockId, EntryId, Ref};
+use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
 use super::transcript::Position;
 
 /// A span of whole turns that one user message stands for.
@@ -12,9 +12,9 @@ pub struct Block {
     /// What it stands for, rising; more than one where chains were merged.
     pub extents: Vec<Extent>,
     pub refs: Vec<Ref>,
-    /// Call ids of the results that are shown inside the block, verbatim: in its span they are the
-    /// ones without a record.
-    pub protected: Vec<String>,
+    /// The results that are shown inside the block, verbatim: in its span they are the ones without a
+    /// record. Old logs have their call ids only.
+    pub protected: Vec<OccurrenceKey>,
     pub body: String,
     pub compressed_at_ms: u64,
     pub state: State,
@@ -42,6 +42,23 @@ pub enum State {
 }
 
 impl Block {
+    /// Whether a result is one of those that are shown.
+    #[must_use]
+    pub fn protects(&self, result: &OccurrenceKey) -> bool {
+        self.protected.iter().any(|shown| {
+            shown.call_id == result.call_id && (shown.at_ms.is_none() || shown == result)
+        })
+    }
+
+    /// The messages that it takes out of the context, while it is placed.
+    pub fn dropped(&self) -> impl Iterator<Item = Position> {
+        let runs = match &self.state {
+            State::Placed(placement) => placement.runs.as_slice(),
+            State::Unplaced | State::Superseded | State::Undone => &[],
+        };
+        runs.iter().flat_map(|run| run.positions())
+    }
+
     /// The final replies that stay behind it, while it is placed.
     #[must_use]
     pub fn replies(&self) -> &[Position] {

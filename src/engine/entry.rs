@@ -133,6 +133,10 @@ pub struct SummaryDetails {
     pub tool_names: Vec<String>,
     pub turn_index: i64,
     pub timestamp: u64,
+    /// The flush that wrote it: one that was given up half-way leaves its summaries in the
+    /// transcript, and the next one speaks of the same calls. Older entries lack it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<u32>,
 }
 
 /// The occurrence that a ref names.
@@ -191,6 +195,9 @@ pub struct Chain {
     pub dropped_occurrence_keys: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protected_tool_call_ids: Vec<String>,
+    /// The same as `id@ms`, which tells calls of one id apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected_occurrence_keys: Option<Vec<String>>,
     /// `deterministic` for a chain without any summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_source: Option<String>,
@@ -250,7 +257,8 @@ pub struct Frontier {
     /// The flush that this entry commits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
-    /// The transcript's last message at this epoch, as `Transcript::mark` writes it.
+    /// The transcript's last message at this epoch, as `Transcript::mark` writes it; `None` if the
+    /// flush has pruned nothing, and in older entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch_end: Option<String>,
 }

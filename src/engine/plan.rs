@@ -73,13 +73,14 @@ pub enum Aspect {
     Run,
 }
 
-/// What an insertion stands for.
+/// What an insertion stands for. Behind one position they stand in this order, so that it does not
+/// matter which came first: a summary belongs to the turn that ends there, a block to the next ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Inserted {
-    /// A block, by its number.
-    Block(u32),
     /// The summary of a batch, by its number.
     Summary(u32),
+    /// A block, by its number.
+    Block(u32),
 }
 
 /// How many revisions back a host gets a difference; a host further back gets the whole plan.
@@ -120,10 +121,33 @@ impl Plan {
         }
         self.withdraw(key);
         if let Some(change) = change {
-            self.last_id += 1;
-            let id = self.last_id;
-            self.edits.insert(key, Edit { id, at, change });
-            self.by_id.insert(id, key);
+            self.add(key, change);
+            if matches!(aspect, Aspect::Insertion(_)) {
+                self.renew_insertions_after(key);
+            }
+        }
+    }
+
+    fn add(&mut self, key: (u32, Aspect), change: Change) {
+        self.last_id += 1;
+        let (id, at) = (self.last_id, key.0);
+        self.edits.insert(key, Edit { id, at, change });
+        self.by_id.insert(id, key);
+    }
+
+    /// Gives the insertions that have to stand behind a new one new ids: what is inserted behind one
+    /// position stands in the order of the ids.
+    fn renew_insertions_after(&mut self, key: (u32, Aspect)) {
+        let later: Vec<_> = self
+            .edits
+            .range(key..(key.0, Aspect::Run))
+            .map(|(key, _)| *key)
+            .skip(1)
+            .collect();
+        for key in later {
+            if let Some(edit) = self.withdraw(key) {
+                self.add(key, edit.change);
+            }
         }
     }
 
@@ -133,10 +157,22 @@ impl Plan {
         self.edits.get(&(at, aspect)).map(|edit| &edit.change)
     }
 
+    /// The batches whose summaries are inserted behind a position.
+    pub fn summaries_behind(&self, at: u32) -> impl Iterator<Item = u32> {
+        let summary = |batch| (at, Aspect::Insertion(Inserted::Summary(batch)));
+        let inserted = self.edits.range(summary(0)..=summary(u32::MAX));
+        inserted.filter_map(|((_, aspect), _)| {
+            let Aspect::Insertion(Inserted::Summary(batch)) = aspect else {
+                return None;
+            };
+            Some(*batch)
+        })
+    }
+
     /// Withdraws all edits at a position but for insertions and runs, which do not belong to its
     /// message alone.
     pub fn clear(&mut self, at: u32) {
-        let end = Aspect::Insertion(Inserted::Block(0));
+        let end = Aspect::Insertion(Inserted::Summary(0));
         let keys: Vec<_> = self
             .edits
             .range((at, Aspect::Presence)..(at, end))
@@ -159,13 +195,13 @@ impl Plan {
         }
     }
 
-    fn withdraw(&mut self, key: (u32, Aspect)) {
-        if let Some(edit) = self.edits.remove(&key) {
-            self.by_id.remove(&edit.id);
-            if edit.id <= self.published_id {
-                self.withdrawn.push(edit.id);
-            }
+    fn withdraw(&mut self, key: (u32, Aspect)) -> Option<Edit> {
+        let edit = self.edits.remove(&key)?;
+        self.by_id.remove(&edit.id);
+        if edit.id <= self.published_id {
+            self.withdrawn.push(edit.id);
         }
+        Some(edit)
     }
 
     /// Makes a revision of what has changed, if anything has. The first plan has revision 1 even if
@@ -300,6 +336,25 @@ mod tests {
             let base = plan.update(known).map(|update| update.base);
             assert_eq!(base, Some(None), "known {known:?}");
         }
+    }
+
+    #[test]
+    fn insertions_behind_one_position_have_one_order_whichever_comes_first() {
+        let order = |first: Inserted, second: Inserted| {
+            let mut plan = Plan::default();
+            plan.set(1, Aspect::Insertion(first), stub(&format!("{first:?}")));
+            plan.publish();
+            plan.set(1, Aspect::Insertion(second), stub(&format!("{second:?}")));
+            plan.publish();
+            let mut edits: Vec<Edit> = plan.edits().cloned().collect();
+            edits.sort_by_key(|edit| edit.id);
+            edits
+                .into_iter()
+                .map(|edit| edit.change)
+                .collect::<Vec<_>>()
+        };
+        let (summary, block) = (Inserted::Summary(7), Inserted::Block(1));
+        assert_eq!(order(summary, block), order(block, summary));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use report::{BatchProgress, BatchState, Node, NodeKind, Status, StrategyRepo
 
 use super::archive::{Archive, Member};
 use super::block::{Block, Extent};
-use super::config::{CachePolicy, Config};
+use super::config::Config;
 use super::entry;
 use super::host::{Host, JobUsage, Notice, Outcome};
 use super::ids::{BlockId, EntryId, JobId, OccurrenceKey};
@@ -376,14 +376,7 @@ impl Session {
         self.write_diagnostics(host);
         if self.config.enabled {
             self.archive_orphans(now_ms, host);
-        }
-        let due = match self.config.cache_policy {
-            CachePolicy::Live => true,
-            CachePolicy::Stable => self.is_cold(now_ms) && self.log_cold_epoch(host),
-        };
-        if due && self.config.enabled {
-            self.archive_due(now_ms, host);
-            self.advance_epoch();
+            self.meet_epoch(now_ms, host);
         }
         self.place_unseen_summaries(host);
         self.plan.publish();
@@ -515,6 +508,7 @@ impl Session {
         }
         self.note_last_chain(last_chain);
         self.note(at);
+        self.follow_result(at);
         self.note_candidate();
         self.settle(at);
         self.place_blocks_at(at);
@@ -541,7 +535,7 @@ impl Session {
                 let details = serde_json::from_str(details).unwrap_or_default();
                 self.note_summary(at, &details);
             }
-            Kind::User | Kind::Prompt | Kind::Other => {}
+            Kind::User | Kind::Prompt | Kind::Block | Kind::Other => {}
         }
     }
 

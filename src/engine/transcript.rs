@@ -47,7 +47,9 @@ pub enum Kind {
     /// A custom message of another kind, or a host's summary of what it cut away: it can begin a
     /// chain.
     Prompt,
-    /// Any other role, and a block that the host sends back: left alone.
+    /// A block that the host sends back: left alone.
+    Block,
+    /// Any other role: left alone.
     Other,
 }
 
@@ -106,9 +108,12 @@ impl Slot {
     pub fn as_result(&self) -> Option<&ToolResult> {
         match &self.kind {
             Kind::Result(result) => Some(result),
-            Kind::User | Kind::Assistant(_) | Kind::Summary { .. } | Kind::Prompt | Kind::Other => {
-                None
-            }
+            Kind::User
+            | Kind::Assistant(_)
+            | Kind::Summary { .. }
+            | Kind::Prompt
+            | Kind::Block
+            | Kind::Other => None,
         }
     }
 
@@ -116,9 +121,12 @@ impl Slot {
     pub fn as_assistant(&self) -> Option<&Assistant> {
         match &self.kind {
             Kind::Assistant(assistant) => Some(assistant),
-            Kind::User | Kind::Result(_) | Kind::Summary { .. } | Kind::Prompt | Kind::Other => {
-                None
-            }
+            Kind::User
+            | Kind::Result(_)
+            | Kind::Summary { .. }
+            | Kind::Prompt
+            | Kind::Block
+            | Kind::Other => None,
         }
     }
 }
@@ -135,6 +143,8 @@ impl ToolResult {
 pub struct Chain {
     /// The message that began it; `None` where the transcript begins in its middle.
     pub anchor: Option<Position>,
+    /// The first block that the host sends back in place of turns of it.
+    pub block: Option<Position>,
     /// Its tool-using assistant messages, rising.
     pub turns: Vec<Position>,
     pub end: ChainEnd,
@@ -144,8 +154,15 @@ impl Chain {
     /// Where it begins.
     #[must_use]
     pub fn start(&self) -> Position {
-        let first = self.anchor.or(self.turns.first().copied());
-        first.unwrap_or(0)
+        self.anchor.or(self.first_turn()).unwrap_or(0)
+    }
+
+    /// Where its first turn stands, or a block in place of it; `None`: the model has not begun to
+    /// work on it.
+    #[must_use]
+    pub fn first_turn(&self) -> Option<Position> {
+        let turns = self.turns.first().copied();
+        self.block.into_iter().chain(turns).min()
     }
 }
 
@@ -286,7 +303,7 @@ impl Transcript {
             Kind::Result(result) => return format!("result@{}", result.key(slot.at_ms)),
             Kind::Summary { .. } => "summary",
             Kind::Prompt => "prompt",
-            Kind::Other => "other",
+            Kind::Block | Kind::Other => "other",
         };
         format!("{kind}@{}", slot.at_ms)
     }
@@ -398,6 +415,15 @@ impl Transcript {
             + 1
     }
 
+    /// The first position behind the row of results that follows an assistant message, whatever they
+    /// answer: what moves up to this message stands there.
+    #[must_use]
+    pub fn row_end(&self, assistant: Position) -> Position {
+        let is_result = |at: &Position| self.result(*at).is_some();
+        let row = (assistant + 1..self.len()).take_while(is_result);
+        row.last().unwrap_or(assistant) + 1
+    }
+
     /// Whether a final reply has come since the last user message.
     #[must_use]
     pub fn is_replied(&self) -> bool {
@@ -491,6 +517,7 @@ impl Transcript {
             }
             Kind::Assistant(_) => self.index_assistant(at),
             Kind::Result(_) => self.index_result(at),
+            Kind::Block => self.index_block(at),
             Kind::Other => {}
             Kind::Summary { .. } => return,
         }
@@ -508,12 +535,13 @@ impl Transcript {
     fn begin_chain(&mut self, at: Position, by_user: bool) {
         let chain = Chain {
             anchor: Some(at),
+            block: None,
             turns: Vec::new(),
             end: ChainEnd::Open,
         };
         let index = self.chains.len().saturating_sub(1);
         match self.chains.last_mut() {
-            Some(last) if last.end == ChainEnd::Open && !last.turns.is_empty() => {
+            Some(last) if last.end == ChainEnd::Open && last.first_turn().is_some() => {
                 if by_user {
                     last.end = ChainEnd::Interrupted(at);
                     self.finished.push(index);
@@ -573,7 +601,7 @@ impl Transcript {
         match open {
             Some(chain) if uses_tools => chain.turns.push(at),
             Some(chain) if stop == StopReason::Stop => {
-                if chain.turns.is_empty() {
+                if chain.first_turn().is_none() {
                     self.chains.pop();
                 } else {
                     chain.end = ChainEnd::Closed(at);
@@ -582,10 +610,26 @@ impl Transcript {
             }
             None if uses_tools => self.chains.push(Chain {
                 anchor: None,
+                block: None,
                 turns: vec![at],
                 end: ChainEnd::Open,
             }),
             Some(_) | None => {}
+        }
+    }
+
+    /// A block stands for turns of the chain that it stands in.
+    fn index_block(&mut self, at: Position) {
+        match self.chains.last_mut() {
+            Some(last) if last.end == ChainEnd::Open => {
+                last.block.get_or_insert(at);
+            }
+            Some(_) | None => self.chains.push(Chain {
+                anchor: None,
+                block: Some(at),
+                turns: Vec::new(),
+                end: ChainEnd::Open,
+            }),
         }
     }
 
@@ -650,7 +694,7 @@ fn slot_of(message: Message) -> Slot {
     let size = Size::of_message(&message);
     let at_ms = message.at_ms;
     let kind = match message.role {
-        Role::User if is_block(&message.text()) => Kind::Other,
+        Role::User if is_block(&message.text()) => Kind::Block,
         Role::User => Kind::User,
         Role::Assistant { stop } => Kind::Assistant(assistant_of(stop, message.content)),
         Role::ToolResult {

@@ -44,6 +44,9 @@ pub(crate) struct Watch {
     refused: u32,
     /// Everything that was ever put away, and whether it has been asked for since the last load.
     pruned: BTreeMap<OccurrenceKey, (String, bool)>,
+    /// Occurrences that two results had: which of them the log means cannot be told once the host has
+    /// cut one away.
+    shared: BTreeSet<OccurrenceKey>,
     pub has_lost_blobs: bool,
 }
 
@@ -112,7 +115,7 @@ impl Watch {
         for entry in disk.items[new..].iter().filter_map(Item::entry) {
             let data: Value = serde_json::from_str(&entry.data).unwrap_or_default();
             match entry.kind.as_str() {
-                entry::FRONTIER => is_epoch = true,
+                entry::FRONTIER => is_epoch |= data.get("epochEnd").is_some(),
                 entry::EPOCH => {
                     let is_free = data.get("flush").is_none() && self.sent.is_some();
                     if is_free && !self.is_cold_now(situation) {
@@ -178,6 +181,8 @@ impl Watch {
         log_works: bool,
     ) -> Result<(), String> {
         let answered = pairing::answered(situation.transcript);
+        let shared = shared_keys(situation.transcript);
+        self.shared.extend(shared.iter().cloned());
         let mut known = BTreeSet::new();
         for (at, site) in &answered {
             let message = &situation.transcript[*at];
@@ -201,7 +206,10 @@ impl Watch {
                     "{key} is there twice, and the second one is pruned"
                 ));
             }
-            self.pruned.entry(key).or_insert((text, false));
+            let is_left_of_two = self.shared.contains(&key) && !shared.contains(&key);
+            if !is_left_of_two {
+                self.pruned.entry(key).or_insert((text, false));
+            }
         }
         let has_lost_blobs = self.has_lost_blobs;
         for (key, (text, is_checked)) in &mut self.pruned {
@@ -243,6 +251,10 @@ impl Watch {
     /// It does not.
     pub(crate) fn check_crash(&self, disk: &Disk, situation: &Situation<'_>) -> Result<(), String> {
         check_names(disk)?;
+        if !situation.config.enabled {
+            // Nothing is edited, so what the host appended is there as it is.
+            return Ok(());
+        }
         let committed = disk.committed();
         let shows = situation.shows_summaries;
         let (after, before) = (disk.transcript(shows), committed.transcript(shows));
@@ -329,11 +341,11 @@ fn check_sizes(
     if i64::try_from(before - after.min(before)) != Ok(saved) && after <= before {
         return Err(format!("accounts: {account:?} do not add up to {saved}"));
     }
-    // A summary whose results the host has cut away is all that is left of them: it stays, though
-    // there is nothing in the transcript that it is shorter than.
+    // A summary is all that is left of results that the host has cut away: it stays, though there is
+    // nothing in the transcript that it is shorter than.
     let keys: BTreeSet<OccurrenceKey> = situation.transcript.iter().filter_map(key_of).collect();
     let is_last_trace = |message: &&Message| match &message.role {
-        Role::Custom { kind, details } if kind == SUMMARY => !names_any(details, &keys),
+        Role::Custom { kind, details } if kind == SUMMARY => names_others(details, &keys),
         _ => false,
     };
     let traces = chars(shown.iter().map(|one| &one.message).filter(is_last_trace));
@@ -351,10 +363,11 @@ fn check_sizes(
     Ok(())
 }
 
-fn names_any(details: &str, keys: &BTreeSet<OccurrenceKey>) -> bool {
+/// Whether a summary speaks of a result that is not in the transcript.
+fn names_others(details: &str, keys: &BTreeSet<OccurrenceKey>) -> bool {
     let details: SummaryDetails = serde_json::from_str(details).unwrap_or_default();
     details.tool_call_refs.into_iter().any(|named| {
-        keys.contains(&OccurrenceKey {
+        !keys.contains(&OccurrenceKey {
             call_id: named.tool_call_id,
             at_ms: named.result_timestamp,
         })
@@ -479,6 +492,13 @@ fn check_arguments(
         }
     }
     Ok(())
+}
+
+/// Occurrences that more than one result has.
+fn shared_keys(transcript: &[Message]) -> BTreeSet<OccurrenceKey> {
+    let mut known = BTreeSet::new();
+    let keys = transcript.iter().filter_map(key_of);
+    keys.filter(|key| !known.insert(key.clone())).collect()
 }
 
 fn key_of(message: &Message) -> Option<OccurrenceKey> {

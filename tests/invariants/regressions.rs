@@ -117,6 +117,22 @@ fn a_result_that_comes_when_a_block_stands_for_its_turn_is_kept() {
 
 #[test]
 fn a_context_sent_back_keeps_its_summaries() {
+    // Half of the batch is in a block, the other half too short for a stub.
+    let steps = vec![
+        user(),
+        turn(vec![call(Output::Hostile(69))]),
+        turn(vec![call(Output::Empty)]),
+        user(),
+        Step::Configure(json!({
+            "batchingMode": "agent-message",
+            "budgetTurnDelta": 0.05,
+            "chainCompression": { "openChain": { "keepTurns": 3 } },
+        })),
+        turn(vec![call(Output::Empty)]),
+        turn(vec![call(Output::Empty)]),
+        Step::ModelCall,
+    ];
+    check(&json!({}), &steps);
     let steps = vec![user(), turn(vec![call(LONG)]), reply(), user()];
     check(&json!({}), &steps);
     let steps = vec![turn(vec![call(LONG), call(Output::Short(0))]), reply()];
@@ -206,4 +222,241 @@ fn what_fails_to_be_fused_is_found_by_a_load() {
     let steps: Vec<Step> = [chain(), chain(), chain(), vec![user()]].concat();
     let settings = json!({ "chainCompression": { "rollingWindow": 0, "mergeAfter": 2 } });
     check_answered(&settings, &[Answer::Summary(0), Answer::Empty], &steps);
+}
+
+fn thinking(step: Step) -> Step {
+    match step {
+        Step::Turn(turn) => Step::Turn(Turn {
+            thinking: 1,
+            ..turn
+        }),
+        other => other,
+    }
+}
+
+fn aborted(step: Step) -> Step {
+    match step {
+        Step::Turn(turn) => Step::Turn(Turn {
+            stop: StopReason::Aborted,
+            ..turn
+        }),
+        other => other,
+    }
+}
+
+#[test]
+fn whether_a_cycle_is_open_depends_on_nothing_that_comes_later() {
+    let settings = json!({ "thinkingStrip": { "keepLastTurns": 1 } });
+    let steps = vec![
+        thinking(aborted(turn(vec![call(Output::Empty)]))),
+        aborted(turn(vec![call(Output::Empty)])),
+        Step::Configure(settings.clone()),
+        Step::HostCompaction(4),
+        reply(),
+        user(),
+    ];
+    check(&json!({}), &steps);
+    let length = Step::Reply(Reply {
+        words: Output::Empty,
+        thinking: 1,
+        stop: StopReason::Length,
+        is_early: false,
+    });
+    let steps = vec![
+        turn(vec![call(Output::Hostile(15))]),
+        user(),
+        length,
+        aborted(turn(vec![call(Output::Empty)])),
+        Step::Configure(settings.clone()),
+        Step::Query(0),
+        turn(vec![call(Output::Empty)]),
+        user(),
+    ];
+    check(&json!({ "flushMode": "background" }), &steps);
+    let steps = vec![
+        thinking(turn(vec![call(Output::Empty)])),
+        turn(vec![call(Output::Empty)]),
+        Step::Configure(settings),
+        Step::User(Output::Hostile(155)),
+        user(),
+    ];
+    check(&json!({}), &steps);
+}
+
+#[test]
+fn an_epoch_is_marked_by_a_message_that_every_context_has() {
+    let steps = vec![
+        thinking(turn(vec![call(Output::Hostile(1))])),
+        Step::Die(1),
+        user(),
+        turn(vec![call(Output::Empty)]),
+        turn(vec![call(Output::Empty)]),
+        Step::Configure(json!({ "thinkingStrip": { "keepLastTurns": 2 } })),
+        Step::ModelChanged,
+        turn(vec![call(Output::Empty)]),
+    ];
+    check(&json!({}), &steps);
+}
+
+#[test]
+fn what_a_cold_cache_makes_due_is_archived_before_its_epoch() {
+    let steps = vec![
+        Step::Orphan(CallId::Fresh, Output::Short(0)),
+        Step::Configure(json!({ "minBatchChars": 0, "thinkingStrip": { "keepLastTurns": 1 } })),
+        Step::Query(1),
+        turn(vec![call(Output::Long(0, 5))]),
+        Step::User(Output::Empty),
+        Step::Query(0),
+        Step::Query(0),
+        Step::User(Output::Empty),
+        Step::Tick(299_996),
+        Step::User(Output::Empty),
+    ];
+    check(&json!({}), &steps);
+}
+
+#[test]
+fn a_summary_stands_behind_all_results_of_its_turn() {
+    let steps = vec![
+        turn(vec![held_back(LONG)]),
+        Step::Orphan(CallId::Fresh, Output::Empty),
+        Step::Orphan(CallId::Fresh, Output::Empty),
+        user(),
+        reply(),
+        Step::Late(0),
+        turn(vec![call(Output::Empty)]),
+    ];
+    check(&json!({}), &steps);
+    let steps = vec![
+        turn(vec![held_back(Output::Empty)]),
+        turn(vec![
+            held_back(Output::Empty),
+            call(Output::Long(0, 2)),
+            call(Output::Long(0, 8)),
+        ]),
+        Step::Late(0),
+        Step::Late(0),
+        reply(),
+        Step::ModelCall,
+    ];
+    check(&json!({}), &steps);
+    let steps = vec![
+        turn(vec![call(LONG), held_back(Output::Short(1))]),
+        Step::Command(Command::Now),
+        Step::ModelCall,
+        Step::Late(0),
+        Step::ModelCall,
+    ];
+    check(&json!({ "minBatchChars": 0 }), &steps);
+}
+
+#[test]
+fn arguments_that_are_overdue_go_with_the_archiving_of_their_result() {
+    let steps = vec![
+        user(),
+        turn(vec![failed(35)]),
+        Step::Configure(json!({ "purgeErrors": { "cooldownTurns": 0, "minArgChars": 0 } })),
+        Step::Command(Command::Now),
+        user(),
+    ];
+    check(&json!({}), &steps);
+}
+
+#[test]
+fn a_result_without_a_call_is_archived_even_if_a_block_stands_in_its_place() {
+    let steps = vec![
+        Step::Log(false),
+        user(),
+        turn(vec![call(LONG)]),
+        aborted(turn(vec![call(Output::Short(0))])),
+        reply(),
+        Step::Log(true),
+        turn(vec![call(Output::Empty)]),
+    ];
+    check(
+        &json!({ "chainCompression": { "rollingWindow": 0 } }),
+        &steps,
+    );
+}
+
+#[test]
+fn a_summary_stands_before_a_block_that_begins_behind_it() {
+    let steps = vec![
+        user(),
+        Step::HostCompaction(0),
+        turn(vec![call(Output::Long(0, 1))]),
+        turn(vec![call(Output::Long(0, 9))]),
+        turn(vec![call(Output::Empty)]),
+        turn(vec![call(Output::Empty)]),
+        Step::ModelCall,
+    ];
+    let settings = json!({
+        "batchingMode": "agent-message",
+        "flushWhenSaves": 0,
+        "chainCompression": { "openChain": { "keepTurns": 1 } },
+    });
+    check(&settings, &steps);
+}
+
+#[test]
+fn two_failed_calls_of_one_name_are_not_taken_for_each_other() {
+    let twin = |arguments: Arguments| Call {
+        id: CallId::Reused(5),
+        arguments,
+        output: Output::Empty,
+        ..failed(0)
+    };
+    let Step::Turn(twins) = turn(vec![twin(Arguments::Long(35)), twin(Arguments::None)]) else {
+        unreachable!()
+    };
+    let steps = vec![
+        Step::Turn(Turn {
+            is_simultaneous: true,
+            ..twins
+        }),
+        Step::Tick(299_997),
+        user(),
+        user(),
+        Step::Restart {
+            shuts_down: false,
+            pieces: 1,
+        },
+    ];
+    let settings = json!({ "purgeErrors": { "cooldownTurns": 0, "minArgChars": 0 } });
+    check(&settings, &steps);
+}
+
+#[test]
+fn a_block_shows_the_protected_call_and_not_another_of_its_id() {
+    let twin = |tool: u8, fate: Fate| Call {
+        id: CallId::Reused(2),
+        tool,
+        fate,
+        ..call(Output::Empty)
+    };
+    let grep = Call {
+        tool: 2,
+        ..call(Output::Empty)
+    };
+    let Step::Turn(calls) = turn(vec![grep, twin(0, Fate::HeldBack), twin(1, Fate::Returned)])
+    else {
+        unreachable!()
+    };
+    let steps = vec![
+        user(),
+        Step::Turn(Turn {
+            thinking: 19,
+            ..calls
+        }),
+        reply(),
+        Step::HostCompaction(5),
+        turn(vec![call(Output::Empty)]),
+        Step::Late(0),
+        user(),
+    ];
+    let settings = json!({
+        "protectedTools": ["read"],
+        "chainCompression": { "rollingWindow": 0 },
+    });
+    check(&settings, &steps);
 }

@@ -86,6 +86,16 @@ pub(crate) struct World {
     watch: Option<Watch>,
 }
 
+/// The first and the last characters of a long line.
+fn ends_of(line: &str, chars: usize) -> String {
+    let all: Vec<char> = line.chars().collect();
+    if all.len() <= 2 * chars {
+        return line.to_owned();
+    }
+    let (head, tail) = (&all[..chars], &all[all.len() - chars..]);
+    head.iter().chain(&[' ', '…', ' ']).chain(tail).collect()
+}
+
 /// Plays a script and returns what was seen.
 ///
 /// # Errors
@@ -148,7 +158,7 @@ impl World {
                 None => format!("{item:?}"),
             };
             story.push_str("\n  ");
-            story.extend(line.chars().take(400));
+            story.push_str(&ends_of(&line, 300));
         }
         story
     }
@@ -617,6 +627,9 @@ impl World {
     fn unreadable(&mut self) -> Result<(), Stop> {
         self.tell();
         hold(&self.host).reads_fail = true;
+        // A hook that is called whether or not anything is checked: edits get their ids at hooks.
+        self.lane
+            .call("context_tree_query", r#"{"toolCallIds":["t1"]}"#, self.now);
         let checked = match &self.watch {
             Some(watch) => watch.check_unreadable(&mut *self.lane, self.now),
             None => Ok(()),

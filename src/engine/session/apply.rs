@@ -25,7 +25,14 @@ impl Session {
             if let Some(batch) = flush.batches.get(index)
                 && let Fate::Summarized { content } = &batch.fate
             {
-                batches.push(self.apply_summary(batch, content, message, &entry, now_ms));
+                batches.push(self.apply_summary(
+                    batch,
+                    flush.number,
+                    content,
+                    message,
+                    &entry,
+                    now_ms,
+                ));
             }
         }
         let mut aliased = Vec::new();
@@ -74,6 +81,7 @@ impl Session {
     fn apply_summary(
         &mut self,
         batch: &super::flush::Batch,
+        flush: u32,
         content: &str,
         message: EntryId,
         entry: &EntryId,
@@ -92,6 +100,7 @@ impl Session {
             summary: Some(message),
             summary_size: Size::of_text(content),
             summary_at_ms: now_ms,
+            flush: Some(flush),
             turn_index,
             undone: false,
             active: false,
@@ -122,6 +131,7 @@ impl Session {
             let drafts = self.backfill_drafts(span);
             self.admit(&backfill, drafts, now_ms);
         }
+        let dropped = self.dropped_by(span);
         for superseded in &span.supersedes {
             self.supersede(*superseded);
         }
@@ -134,13 +144,12 @@ impl Session {
                 .protected
                 .iter()
                 .filter_map(|at| self.transcript.key_at(*at))
-                .map(|key| key.call_id)
                 .collect(),
             body,
             compressed_at_ms: now_ms,
             state: State::Unplaced,
         });
-        self.claim_batches(span.id);
+        self.claim_batches(span.id, Some(&dropped));
         if !span.is_merge() {
             self.summarizer.stats.chains_compressed += 1;
         }

@@ -11,7 +11,7 @@ use crate::engine::block::{self, Block, Extent, Placement, ProtectedOutput, Run,
 use crate::engine::ids::BlockId;
 use crate::engine::plan::{Aspect, Change, Inserted, Part};
 use crate::engine::size::Size;
-use crate::engine::transcript::{Boundary, Kind};
+use crate::engine::transcript::{Boundary, Kind, ToolResult};
 
 /// A half-open range of positions that a block stands for, and its final reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,10 +244,8 @@ impl Session {
                     dropped.push(at);
                     for result in assistant.calls.iter().filter_map(|call| call.result) {
                         if !self.is_in_record(result)? {
-                            let shows = self
-                                .transcript
-                                .result(result)
-                                .is_some_and(|result| block.protected.contains(&result.call_id));
+                            let key = self.transcript.key_at(result);
+                            let shows = key.is_some_and(|key| block.protects(&key));
                             if !shows && result >= span.to {
                                 // It came when its turn was gone from the context.
                                 continue;
@@ -266,7 +264,10 @@ impl Session {
                     }
                 }
                 // A summary is left out for itself, wherever it stands.
-                Some(Kind::Summary { .. } | Kind::User | Kind::Prompt | Kind::Other) | None => {}
+                Some(
+                    Kind::Summary { .. } | Kind::User | Kind::Prompt | Kind::Block | Kind::Other,
+                )
+                | None => {}
             }
         }
         Ok(())
@@ -364,12 +365,10 @@ impl Session {
         };
         let mut parts = vec![Part::Text(text)];
         for at in placement.runs.iter().flat_map(|run| run.positions()) {
-            let shown = self.transcript.result(at).is_some_and(|result| {
-                !result.other_parts.is_empty()
-                    && block.protected.contains(&result.call_id)
-                    && self.member_at(at).is_none()
-            });
-            if shown {
+            let has_other_parts = |result: &ToolResult| !result.other_parts.is_empty();
+            if self.transcript.result(at).is_some_and(has_other_parts)
+                && self.is_shown_in(block, at)
+            {
                 parts.push(Part::Attachments(plan_position(at)));
             }
         }
@@ -452,11 +451,16 @@ impl Session {
         batches
     }
 
-    /// Hands the batches to a block whose records it all names.
-    pub(super) fn claim_batches(&mut self, id: BlockId) {
+    /// Hands the batches to a block all of whose results it takes out of the context. `dropped` says
+    /// which these are, as `id@ms`; old logs do not, and there the refs have to do.
+    ///
+    /// A ref may be there for a duplicate only: its original, and its summary, stand elsewhere.
+    pub(super) fn claim_batches(&mut self, id: BlockId, dropped: Option<&[String]>) {
         let Some(block) = self.blocks.all.get(&id) else {
             return;
         };
+        let mut keys = BTreeSet::new();
+        keys.extend(dropped.into_iter().flatten());
         let mut refs = BTreeSet::new();
         refs.extend(block.refs.iter().copied());
         let mut batches = BTreeSet::new();
@@ -467,7 +471,10 @@ impl Session {
             };
             let all = batch.records.iter().all(|record| {
                 let record = self.archive.record(*record);
-                record.is_some_and(|record| refs.contains(&record.name))
+                record.is_some_and(|record| {
+                    refs.contains(&record.name)
+                        && (dropped.is_none() || keys.contains(&record.key.to_string()))
+                })
             });
             if all && let Some(batch) = self.archive.batch_mut(index) {
                 batch.block = Some(id);

@@ -6,7 +6,7 @@ use super::spans::OUTLINE_CHARS;
 use super::spans::Taken;
 use super::{Position, Session};
 use crate::engine::archive::Standing;
-use crate::engine::block::{Extent, Outline, State};
+use crate::engine::block::{Block, Extent, Outline};
 use crate::engine::cut::head_chars;
 use crate::engine::host::Host;
 use crate::engine::ids::BlockId;
@@ -68,10 +68,9 @@ impl Session {
         let mut parts: Vec<(Position, String)> = Vec::new();
         for id in supersedes {
             if let Some(block) = self.blocks.all.get(id)
-                && let State::Placed(placement) = &block.state
-                && let Some(run) = placement.runs.first()
+                && let Some(first) = block.dropped().next()
             {
-                parts.push((run.from, block.body.clone()));
+                parts.push((first, block.body.clone()));
             }
         }
         let mut archived: Vec<usize> = Vec::new();
@@ -159,19 +158,14 @@ impl Session {
     }
 
     /// Positions of the outputs that a block shows verbatim.
-    pub(super) fn shown_in(&self, block: &crate::engine::block::Block) -> Vec<Position> {
-        let State::Placed(placement) = &block.state else {
-            return Vec::new();
-        };
-        placement
-            .runs
-            .iter()
-            .flat_map(|run| run.positions())
-            .filter(|at| {
-                self.transcript.result(*at).is_some_and(|result| {
-                    block.protected.contains(&result.call_id) && self.member_at(*at).is_none()
-                })
-            })
-            .collect()
+    pub(super) fn shown_in(&self, block: &Block) -> Vec<Position> {
+        let dropped = block.dropped();
+        dropped.filter(|at| self.is_shown_in(block, *at)).collect()
+    }
+
+    /// Whether a block shows the result at a position, which it covers.
+    pub(super) fn is_shown_in(&self, block: &Block, at: Position) -> bool {
+        let key = self.transcript.key_at(at);
+        key.is_some_and(|key| block.protects(&key)) && self.member_at(at).is_none()
     }
 }

@@ -8,12 +8,13 @@ use super::flush::{Body, Fate, Flush, Original, Skip, SpanWork};
 use super::upkeep::Draft;
 use super::{Position, Session};
 use crate::engine::archive::Standing;
-use crate::engine::block::Extent;
+use crate::engine::block::{Block, Extent};
 use crate::engine::config::FlushMode;
 use crate::engine::entry;
 use crate::engine::host::{Host, HostError, Notice};
-use crate::engine::ids::{BlockId, EntryId};
+use crate::engine::ids::{BlockId, EntryId, OccurrenceKey};
 use crate::engine::order::sort_by_key;
+use crate::engine::transcript::Chain;
 
 /// What has been written of a flush, in the order of its batches, duplicates and spans.
 #[derive(Default)]
@@ -151,11 +152,7 @@ impl Session {
         };
         // A flush that prunes nothing breaks no prefix: what is due goes on waiting.
         let is_epoch = is_summarized || !named.is_empty() || !flush.spans.is_empty();
-        frontier.epoch_end = Some(if is_epoch {
-            self.end_mark()
-        } else {
-            self.epoch.mark.clone()
-        });
+        frontier.epoch_end = is_epoch.then(|| self.end_mark());
         frontier.outcome = outcome.to_owned();
         frontier.skipped = Some(skipped);
         let has_tried = frontier.attempted_batch_count > 0;
@@ -194,7 +191,7 @@ impl Session {
         for (index, batch) in flush.batches.iter().enumerate() {
             if let Fate::Summarized { content } = &batch.fate {
                 let drafts = drafts_of(batch, usize::MAX);
-                let details = self.details_of(batch);
+                let details = self.details_of(batch, flush.number);
                 let mut entry = self.index_entry(&drafts);
                 entry.flush = Some(flush.number);
                 let message =
@@ -273,7 +270,7 @@ impl Session {
         Ok(())
     }
 
-    fn details_of(&self, batch: &super::flush::Batch) -> entry::SummaryDetails {
+    fn details_of(&self, batch: &super::flush::Batch, flush: u32) -> entry::SummaryDetails {
         let last = batch.calls.last();
         let turn = last.and_then(|call| self.transcript.slot(call.site.assistant));
         entry::SummaryDetails {
@@ -296,6 +293,7 @@ impl Session {
                 .collect(),
             turn_index: last.map_or(0, |call| i64::from(self.turn_index_at(call.at))),
             timestamp: turn.map_or(0, |slot| slot.at_ms),
+            flush: Some(flush),
         }
     }
 
@@ -327,12 +325,35 @@ impl Session {
             .collect()
     }
 
-    fn chain_entry(&self, flush: &Flush, span: &SpanWork, host: &mut dyn Host) -> entry::Chain {
-        let results: Vec<Position> = (span.from..span.to)
+    /// The results that a span takes out of the context, as `id@ms`.
+    pub(super) fn dropped_by(&self, span: &SpanWork) -> Vec<String> {
+        let results = self.dropped_results(span);
+        results.iter().map(ToString::to_string).collect()
+    }
+
+    fn dropped_results(&self, span: &SpanWork) -> Vec<OccurrenceKey> {
+        let blocks = span
+            .supersedes
+            .iter()
+            .filter_map(|id| self.blocks.all.get(id));
+        // The blocks inside of a span are part of its range; a merge has no range of its own.
+        blocks
+            .filter(|_| span.is_merge())
+            .flat_map(Block::dropped)
+            .chain(span.from..span.to)
             .filter_map(|at| self.transcript.assistant(at))
             .flat_map(|turn| turn.calls.iter().filter_map(|call| call.result))
+            .filter_map(|at| self.transcript.key_at(at))
+            .collect()
+    }
+
+    fn chain_entry(&self, flush: &Flush, span: &SpanWork, host: &mut dyn Host) -> entry::Chain {
+        let dropped = self.dropped_results(span);
+        let protected: Vec<OccurrenceKey> = span
+            .protected
+            .iter()
+            .filter_map(|at| self.transcript.key_at(*at))
             .collect();
-        let keys = |at: &Position| self.transcript.key_at(*at);
         let chain = |extent: &Extent| match extent {
             Extent::Chain {
                 anchor_at_ms,
@@ -372,28 +393,15 @@ impl Session {
         entry::Chain {
             block_id: span.id.to_string(),
             start_user_timestamp: start,
-            dropped_tool_call_ids: results
-                .iter()
-                .filter_map(keys)
-                .map(|key| key.call_id)
-                .collect(),
+            dropped_tool_call_ids: dropped.into_iter().map(|key| key.call_id).collect(),
             final_assistant_timestamp: end,
             tool_refs: span.refs.iter().map(ToString::to_string).collect(),
             compressed_at: self.now_ms,
             range_summary_text: fused,
-            dropped_occurrence_keys: Some(
-                results
-                    .iter()
-                    .filter_map(keys)
-                    .map(|key| key.to_string())
-                    .collect(),
-            ),
-            protected_tool_call_ids: span
-                .protected
-                .iter()
-                .filter_map(keys)
-                .map(|key| key.call_id)
-                .collect(),
+            dropped_occurrence_keys: Some(self.dropped_by(span)),
+            protected_occurrence_keys: (!protected.is_empty())
+                .then(|| protected.iter().map(ToString::to_string).collect()),
+            protected_tool_call_ids: protected.into_iter().map(|key| key.call_id).collect(),
             body_source: deterministic.then(|| "deterministic".to_owned()),
             body: own,
             first_turn_timestamp: first_turn,
@@ -406,7 +414,9 @@ impl Session {
 
     /// When the chain began that a position belongs to.
     fn anchor_at_ms(&self, at: Position) -> u64 {
-        let start = self.open_cycle_start(at);
+        let index = self.transcript.chain_at(at);
+        let chain = index.and_then(|index| self.transcript.chains().get(index));
+        let start = chain.map_or(at, Chain::start);
         self.transcript.slot(start).map_or(0, |slot| slot.at_ms)
     }
 

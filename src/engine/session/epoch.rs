@@ -5,8 +5,22 @@ use super::{Position, Session};
 use crate::engine::config::CachePolicy;
 use crate::engine::entry;
 use crate::engine::host::{Host, Notice};
+use crate::engine::transcript::Kind;
 
 impl Session {
+    /// Before a model call: an epoch, if what was sent need not stay as it was.
+    pub(super) fn meet_epoch(&mut self, now_ms: u64, host: &mut dyn Host) {
+        let is_live = self.config.cache_policy == CachePolicy::Live;
+        if !is_live && !self.is_cold(now_ms) {
+            return;
+        }
+        // Before the epoch is in the log, so that a load shows it from there on as well.
+        self.archive_due(now_ms, host);
+        if is_live || self.log_cold_epoch(host) {
+            self.advance_epoch();
+        }
+    }
+
     /// An epoch: due edits may look at the whole transcript.
     pub(super) fn advance_epoch(&mut self) {
         self.epoch.end = self.transcript.len();
@@ -84,7 +98,7 @@ impl Session {
 
     /// Whether the provider's cache has gone cold: long after the last model call, or on another
     /// model.
-    pub(super) fn is_cold(&self, now_ms: u64) -> bool {
+    fn is_cold(&self, now_ms: u64) -> bool {
         let last = self
             .transcript
             .last_reply_at_ms()
@@ -96,7 +110,7 @@ impl Session {
 
     /// Writes the epoch of a cold cache into the log, so that a load finds it; only if there is
     /// something to do.
-    pub(super) fn log_cold_epoch(&mut self, host: &mut dyn Host) -> bool {
+    fn log_cold_epoch(&mut self, host: &mut dyn Host) -> bool {
         if !self.has_due_edits() {
             return false;
         }
@@ -116,13 +130,26 @@ impl Session {
     }
 
     /// What stands in the log for an epoch at the present end of the transcript.
+    ///
+    /// It names the last message that every context has: the plan may leave out a summary, and a
+    /// result without a call.
     pub(super) fn end_mark(&self) -> String {
-        let last = self.transcript.len().checked_sub(1);
+        let last = (0..self.transcript.len())
+            .rev()
+            .find(|at| self.may_mark(*at));
         let mut mark = last.map_or_else(String::new, |last| self.transcript.mark(last));
         if self.is_user_turn_over() {
             mark.push_str(CLOSED);
         }
         mark
+    }
+
+    fn may_mark(&self, at: Position) -> bool {
+        match self.transcript.slot(at).map(|slot| &slot.kind) {
+            Some(Kind::Summary { .. }) => false,
+            Some(Kind::Result(result)) => result.site.is_some(),
+            Some(_) | None => true,
+        }
     }
 
     /// Whether the agent has given its final reply since the last prompt, or is about to.

@@ -1,7 +1,5 @@
 //! The second half of a load: from the facts of the log to the state of the process before.
 
-use std::collections::BTreeSet;
-
 use super::Session;
 use super::restore::{EpochMark, Fact, Restoring, Summary, key_of};
 use crate::engine::archive::{Alias, Batch, Blob, Record, Standing, Stored};
@@ -51,13 +49,16 @@ impl Session {
                 for key in frontier.skipped.iter().flatten() {
                     self.account.skipped.insert(OccurrenceKey::parse(key));
                 }
-                if frontier.skipped.is_none() && !frontier.last_attempted_tool_call_id.is_empty() {
+                let is_old = frontier.skipped.is_none();
+                if is_old && !frontier.last_attempted_tool_call_id.is_empty() {
                     self.load.frontier = Some((
                         frontier.last_attempted_tool_call_id,
                         frontier.last_attempted_timestamp,
                     ));
                 }
-                self.apply_epoch(frontier.epoch_end);
+                if is_old || frontier.epoch_end.is_some() {
+                    self.apply_epoch(frontier.epoch_end);
+                }
             }
             Fact::Epoch(epoch) => self.apply_epoch(Some(epoch.epoch_end)),
             Fact::Undo(undo) => self.apply_undo(&undo),
@@ -65,19 +66,11 @@ impl Session {
     }
 
     fn apply_epoch(&mut self, mark: Option<String>) {
-        let written = mark.clone().unwrap_or_default();
+        self.epoch.mark = mark.clone().unwrap_or_default();
         let epoch = EpochMark::read(mark);
-        // A flush that has pruned nothing repeats the epoch before it, an empty one if there is none.
-        let known = self.load.epoch.as_ref();
-        let known = known.map_or(("", 0, false), |known| {
-            (&known.mark, known.at_ms, known.is_closed)
-        });
-        if known != (&epoch.mark, epoch.at_ms, epoch.is_closed) {
-            self.epoch.mark = written;
-            self.epoch.is_closed = epoch.is_closed;
-            self.load.epoch = Some(epoch);
-            self.archive.show_everything();
-        }
+        self.epoch.is_closed = epoch.is_closed;
+        self.load.epoch = Some(epoch);
+        self.archive.show_everything();
     }
 
     fn apply_records(
@@ -136,7 +129,8 @@ impl Session {
             records.push(self.archive.insert(record, (!is_empty).then_some(hash)));
         }
         if is_summarized {
-            self.apply_batch(records, summary.and_then(|at| restoring.summaries.get(at)));
+            let summary = summary.and_then(|at| restoring.summaries.get(at));
+            self.apply_batch(records, index.flush, summary);
         }
     }
 
@@ -146,7 +140,7 @@ impl Session {
         self.archive.original(member).map(|record| record.name)
     }
 
-    fn apply_batch(&mut self, records: Vec<usize>, summary: Option<&Summary>) {
+    fn apply_batch(&mut self, records: Vec<usize>, flush: Option<u32>, summary: Option<&Summary>) {
         let turn_index = records
             .last()
             .and_then(|index| self.archive.record(*index))
@@ -158,6 +152,7 @@ impl Session {
                 .map(|summary| Size::of_text(&summary.message.content))
                 .unwrap_or_default(),
             summary_at_ms: summary.map_or(0, |summary| summary.at_ms),
+            flush,
             turn_index,
             undone: false,
             active: false,
@@ -224,42 +219,42 @@ impl Session {
             .iter()
             .filter_map(|name| Ref::parse(name))
             .collect();
+        let dropped = chain.dropped_occurrence_keys.as_deref();
         let written = chain.range_summary_text.as_ref().or(chain.body.as_ref());
         let body = match written {
             Some(body) => with_safe_tags(body),
-            None => self.body_from_log(chain, &refs, restoring),
+            None => self.body_from_log(&refs, dropped, restoring),
         };
         let block = Block {
             id,
             entry,
             extents: extents_of(chain),
             refs,
-            protected: chain.protected_tool_call_ids.clone(),
+            protected: protected_in(chain),
             body,
             compressed_at_ms: chain.compressed_at,
             state: State::Unplaced,
         };
         self.add_block(block);
-        self.claim_batches(id);
+        self.claim_batches(id, dropped);
     }
 
     /// The body of a block whose entry has none: its summaries as they stand, or an outline.
     ///
     /// A ref may be there for a duplicate only: the summary of its original is not of this chain.
-    fn body_from_log(&self, chain: &entry::Chain, refs: &[Ref], restoring: &Restoring) -> String {
-        let dropped: Option<BTreeSet<&str>> = chain
-            .dropped_occurrence_keys
-            .as_ref()
-            .map(|keys| keys.iter().map(String::as_str).collect());
+    fn body_from_log(
+        &self,
+        refs: &[Ref],
+        dropped: Option<&[String]>,
+        restoring: &Restoring,
+    ) -> String {
         let is_own = |name: &Ref| {
             let record = self
                 .archive
                 .named(*name)
                 .and_then(|at| self.archive.record(at));
             let key = record.map(|record| record.key.to_string());
-            dropped
-                .as_ref()
-                .is_none_or(|dropped| key.is_some_and(|key| dropped.contains(key.as_str())))
+            dropped.is_none_or(|dropped| key.is_some_and(|key| dropped.contains(&key)))
         };
         let mut batches: Vec<usize> = Vec::new();
         for name in refs.iter().filter(|name| is_own(name)) {
@@ -324,7 +319,7 @@ impl Session {
         let first = details.tool_call_refs.first()?;
         let name = Ref::parse(&first.short_id)?;
         let batch = self.batch_named(name)?;
-        let records = &self.archive.batch(batch)?.records;
+        let Batch { records, flush, .. } = self.archive.batch(batch)?;
         let names_record = |(named, index): (&entry::SummaryRef, &usize)| {
             self.archive.record(*index).is_some_and(|record| {
                 record.name.to_string() == named.short_id
@@ -334,7 +329,8 @@ impl Session {
         };
         let refs = &details.tool_call_refs;
         let is_whole = refs.len() == records.len() && refs.iter().zip(records).all(names_record);
-        is_whole.then_some(batch)
+        let is_from_it = details.flush.is_none() || details.flush == *flush;
+        (is_whole && is_from_it).then_some(batch)
     }
 
     fn apply_undo(&mut self, undo: &entry::Undo) {
@@ -406,6 +402,18 @@ fn record_of(
 /// The blob's name in an entry that has its path only.
 fn last_segment(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+fn protected_in(chain: &entry::Chain) -> Vec<OccurrenceKey> {
+    if let Some(keys) = &chain.protected_occurrence_keys {
+        return keys.iter().map(|key| OccurrenceKey::parse(key)).collect();
+    }
+    let ids = chain.protected_tool_call_ids.iter();
+    let bare = |id: &String| OccurrenceKey {
+        call_id: id.clone(),
+        at_ms: None,
+    };
+    ids.map(bare).collect()
 }
 
 fn extents_of(chain: &entry::Chain) -> Vec<Extent> {

@@ -223,6 +223,8 @@ impl Restoring {
 
     fn take_summary(&mut self, id: EntryId, at_ms: u64, message: entry::SummaryMessage) {
         let index = self.summaries.len();
+        let flush = message.details.flush.unwrap_or(0);
+        self.last_flush = self.last_flush.max(flush);
         for named in &message.details.tool_call_refs {
             self.reserve(Some(&named.short_id));
             let key = OccurrenceKey {

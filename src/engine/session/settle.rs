@@ -63,7 +63,7 @@ impl Session {
             }
             Some(Kind::Result(_)) => vec![Aspect::Presence, Aspect::Place, Aspect::Text],
             Some(Kind::Summary { .. }) => vec![Aspect::Presence],
-            Some(Kind::User | Kind::Prompt | Kind::Other) | None => Vec::new(),
+            Some(Kind::User | Kind::Prompt | Kind::Block | Kind::Other) | None => Vec::new(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Session {
                     desired.edits.push((Aspect::Presence, Change::Drop(1)));
                 }
             }
-            Kind::User | Kind::Prompt | Kind::Other => {}
+            Kind::User | Kind::Prompt | Kind::Block | Kind::Other => {}
         }
         desired
     }
@@ -230,7 +230,8 @@ impl Session {
         }
     }
 
-    /// Where the chain begins that is open at a position; the position itself if none is.
+    /// Where the tool cycle begins that is open at a position, with its first turn; the position
+    /// itself if none is. Nothing that comes behind the position changes the answer.
     pub(super) fn open_cycle_start(&self, at: Position) -> Position {
         let last = self.transcript.chain_before(at);
         let Some(chain) = last.and_then(|index| self.transcript.chains().get(index)) else {
@@ -239,7 +240,9 @@ impl Session {
         match chain.end {
             ChainEnd::Closed(reply) if reply < at => at,
             ChainEnd::Interrupted(next) if next < at => at,
-            ChainEnd::Closed(_) | ChainEnd::Open | ChainEnd::Interrupted(_) => chain.start(),
+            ChainEnd::Closed(_) | ChainEnd::Open | ChainEnd::Interrupted(_) => {
+                chain.first_turn().map_or(at, |first| first.min(at))
+            }
         }
     }
 
@@ -347,8 +350,8 @@ impl Session {
             .collect()
     }
 
-    /// B2 for a batch, counting only results that are in the transcript. A summary whose results the
-    /// host has cut away, or sends back as stubs, is all that is left of them, and stays.
+    /// B2 for a batch, counting only results that are in the transcript. A summary is all that is left
+    /// of results that the host has cut away, or sends back as stubs, and stays.
     pub(super) fn is_worth_it(&self, index: usize) -> bool {
         let Some(batch) = self.archive.batch(index) else {
             return false;
@@ -356,14 +359,15 @@ impl Session {
         if batch.undone || !self.may_replace() {
             return false;
         }
-        let mut any = false;
+        let is_sent = self.account.summaries.contains_key(&index);
+        let mut n_found = 0;
         let mut saved: u64 = 0;
         for &record in &batch.records {
             let member = Member::Record(record);
             let Some(at) = self.position_of(member) else {
                 continue;
             };
-            any = true;
+            n_found += 1;
             if self.is_stubbed(at, record) {
                 return true;
             }
@@ -377,7 +381,8 @@ impl Session {
                 saved += result.text_size.chars.saturating_sub(stub);
             }
         }
-        !any || saved > batch.summary_size.chars
+        let is_last_trace = n_found == 0 || (is_sent && n_found < batch.records.len());
+        is_last_trace || saved > batch.summary_size.chars
     }
 
     /// Whether the host sends a result back as the model was shown it: the transcript has its stub,

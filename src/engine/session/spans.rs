@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::flush::{Fate, SpanWork, Trigger};
 use super::{Position, Session};
 use crate::engine::archive::Standing;
-use crate::engine::block::{Extent, State};
+use crate::engine::block::Extent;
 use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
 use crate::engine::order::sort_by_key;
@@ -231,7 +231,7 @@ impl Session {
     }
 
     pub(super) fn closed_candidate(&self, chain: &Chain) -> Option<Candidate> {
-        let anchor = chain.anchor?;
+        let anchor = chain.anchor.filter(|_| !chain.turns.is_empty())?;
         let anchor_at_ms = self.transcript.slot(anchor)?.at_ms;
         let (to, reply_at_ms) = match chain.end {
             ChainEnd::Closed(reply) => (reply, self.transcript.slot(reply)?.at_ms),
@@ -445,22 +445,16 @@ impl Session {
 
     /// Placed blocks that stand inside a span.
     fn blocks_inside(&self, candidate: &Candidate) -> Vec<BlockId> {
-        let inside = |state: &State| match state {
-            State::Placed(placement) => placement
-                .runs
-                .first()
-                .is_some_and(|run| (candidate.from..candidate.to).contains(&run.from)),
-            State::Unplaced | State::Superseded | State::Undone => false,
+        let is_inside = |id: &BlockId| {
+            let first = self
+                .blocks
+                .all
+                .get(id)
+                .and_then(|block| block.dropped().next());
+            first.is_some_and(|first| (candidate.from..candidate.to).contains(&first))
         };
-        self.blocks_near(candidate.from, candidate.to)
-            .into_iter()
-            .filter(|id| {
-                self.blocks
-                    .all
-                    .get(id)
-                    .is_some_and(|block| inside(&block.state))
-            })
-            .collect()
+        let near = self.blocks_near(candidate.from, candidate.to);
+        near.into_iter().filter(is_inside).collect()
     }
 
     /// The blocks whose runs begin in a range.

@@ -4,6 +4,7 @@ use super::ledger::{Effect, Item, Saved, Strategy};
 use super::settle::plan_position;
 use super::settle::summary_number;
 use super::{Position, Session};
+use crate::engine::archive::Batch;
 use crate::engine::entry;
 use crate::engine::host::Host;
 use crate::engine::plan::{Aspect, Change, Inserted};
@@ -58,6 +59,19 @@ impl Session {
         }
     }
 
+    /// A result has come at a position: the summaries that are inserted before it have to follow it,
+    /// as it may belong to the same turn.
+    pub(super) fn follow_result(&mut self, at: Position) {
+        if let Some(before) = at
+            .checked_sub(1)
+            .filter(|_| self.transcript.result(at).is_some())
+        {
+            let behind = self.plan.summaries_behind(plan_position(before));
+            let batches = behind.map(|batch| batch as usize);
+            self.account.to_place.extend(batches);
+        }
+    }
+
     /// Inserts the summaries that the host's transcript lacks.
     pub(super) fn place_unseen_summaries(&mut self, host: &mut dyn Host) {
         for index in std::mem::take(&mut self.account.to_place) {
@@ -86,10 +100,10 @@ impl Session {
         let turn = self.transcript.result(last)?.site?.assistant;
         let change = Change::InsertSummary {
             content: self.summary_text(index, host)?,
-            details: entry::write(&self.summary_details(&batch.records)),
+            details: entry::write(&self.summary_details(batch)),
             at_ms: batch.summary_at_ms,
         };
-        let behind = self.transcript.turn_end(turn) - 1;
+        let behind = self.transcript.row_end(turn) - 1;
         Some((plan_position(behind), change))
     }
 
@@ -112,11 +126,10 @@ impl Session {
     }
 
     /// Details of the summary message of a batch.
-    pub(super) fn summary_details(&self, records: &[usize]) -> entry::SummaryDetails {
+    fn summary_details(&self, batch: &Batch) -> entry::SummaryDetails {
         let known = || {
-            records
-                .iter()
-                .filter_map(|index| self.archive.record(*index))
+            let records = batch.records.iter();
+            records.filter_map(|index| self.archive.record(*index))
         };
         let last = known().next_back();
         entry::SummaryDetails {
@@ -130,6 +143,7 @@ impl Session {
             tool_names: known().map(|record| record.tool.clone()).collect(),
             turn_index: last.map_or(0, |record| i64::from(record.turn_index)),
             timestamp: last.map_or(0, |record| record.turn_at_ms),
+            flush: batch.flush,
         }
     }
 }

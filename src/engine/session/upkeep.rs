@@ -13,6 +13,7 @@ use crate::engine::ids::Ref;
 use crate::engine::query;
 use crate::engine::size::utf16_len;
 use crate::engine::stub;
+use crate::engine::transcript::CallSite;
 
 /// How many duplicates of an outsized result become stubs: with the original's that makes two stubs,
 /// and a model that asks a third time does so because stubs did not help.
@@ -249,12 +250,16 @@ impl Session {
         Ok(())
     }
 
-    /// Settles a result that was archived at once: if the model has seen it, at the next epoch.
+    /// Settles a result that was archived at once, and the call whose arguments it has held up: if
+    /// the model has seen it, at the next epoch.
     fn touch(&mut self, at: Position, late: bool) {
         if late {
             self.epoch.unshown.insert(at);
-        } else {
-            self.settle(at);
+            return;
+        }
+        self.settle(at);
+        if let Some(site) = self.site_in_context(at) {
+            self.settle(site.assistant);
         }
     }
 
@@ -331,7 +336,7 @@ impl Session {
             .filter(|at| {
                 self.transcript
                     .result(*at)
-                    .is_some_and(|call| call.is_error)
+                    .is_some_and(|call| call.is_error && !call.ambiguous)
             })
             .filter(|at| self.member_at(*at).is_none())
             .collect()
@@ -358,8 +363,8 @@ impl Session {
         now_ms: u64,
         host: &mut dyn Host,
     ) -> bool {
-        if self.is_covered(at) {
-            // A block stands for it, and shows what it has not archived.
+        if self.is_covered(at) && self.site_in_context(at).is_some() {
+            // A block stands for its turn, and shows what it has not archived.
             return true;
         }
         let last_name = self.archive.last_name();
@@ -392,10 +397,12 @@ impl Session {
     fn is_overdue(&self, at: Position) -> bool {
         let site = self.site_in_context(at);
         let is_recovered = self.epoch.recovered_waiting.contains(&at);
+        let may_be_purged = |site: CallSite| self.epoch.purge_waiting.contains(&site.assistant);
         self.config.cache_policy == CachePolicy::Stable
             && at < self.epoch.end.min(self.epoch.sent)
             && site.is_some_and(|site| {
-                self.is_purge_due(site.assistant) || (is_recovered && !self.is_in_grace(at))
+                (may_be_purged(site) && self.is_purge_due(site.assistant))
+                    || (is_recovered && !self.is_in_grace(at))
             })
     }
 }
