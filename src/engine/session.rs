@@ -57,7 +57,7 @@ use super::message::{Message, Role, StopReason};
 use super::plan::{Plan, PlanUpdate};
 use super::protect::Protection;
 use super::stub::quotes_marker;
-use super::transcript::{Boundary, Kind, Position, Transcript};
+use super::transcript::{Kind, Position, Transcript};
 use flush::Flush;
 use jobs::Summarizer;
 use ledger::Ledger;
@@ -202,8 +202,8 @@ struct Epoch {
     end: Position,
     /// Whether it ended a user turn: the agent's final reply came next.
     is_closed: bool,
-    /// The last message before it, as the log has it.
-    mark: String,
+    /// The last message before it, as the log has it; `None` in a log of an older program.
+    mark: Option<String>,
     /// The transcript's length at the last model call.
     sent: Position,
     last_call_ms: u64,
@@ -318,7 +318,7 @@ impl Session {
         }
         self.finish_restore();
         if at < len {
-            self.cut_back(at, &tail);
+            self.cut_back(at);
         }
         for message in tail {
             self.append(message);
@@ -455,17 +455,17 @@ impl Session {
         self.account.untried.sums().n_turns
     }
 
-    fn cut_back(&mut self, at: Position, tail: &[Message]) {
+    fn cut_back(&mut self, at: Position) {
         if self.flush.as_ref().is_some_and(|flush| flush.reaches(at)) {
             self.give_up_flush();
         }
-        let base = if at == 0 {
-            self.turn_base_for(tail)
+        if at > 0 {
+            self.transcript.truncate(at);
         } else {
-            self.transcript.turn_base()
-        };
-        self.transcript.truncate(at);
-        self.transcript.set_turn_base(base);
+            let before = std::mem::take(&mut self.transcript);
+            // What is replaced before any hook has looked at it says nothing of the session.
+            self.load.before.get_or_insert(before);
+        }
         self.plan.truncate(u32::try_from(at).unwrap_or(u32::MAX));
         self.ledger.truncate(at);
         self.account
@@ -473,28 +473,11 @@ impl Session {
             .retain(|_, behind| (*behind as Position) < at);
         if at < self.epoch.end {
             // The messages that come back belong to the epoch as they did before, as after a load.
-            let mark = Some(self.epoch.mark.clone()).filter(|mark| !mark.is_empty());
-            self.load.epoch = Some(EpochMark::read(mark));
+            self.load.epoch = Some(EpochMark::read(self.epoch.mark.clone()));
             self.epoch.end = at;
         }
         self.epoch.sent = self.epoch.sent.min(at);
         self.is_stale = true;
-    }
-
-    /// How many assistant messages of the session come before a transcript that takes the place of
-    /// the present one: found from the first assistant message that both have. Without one the host
-    /// has cut everything away, and all of them come before.
-    fn turn_base_for(&self, tail: &[Message]) -> u32 {
-        let replies = tail
-            .iter()
-            .filter(|message| matches!(message.role, Role::Assistant { .. }));
-        for (before, reply) in (0..).zip(replies) {
-            let kept = self.transcript.boundary_at(Boundary::Reply, reply.at_ms);
-            if let Some(kept) = kept.and_then(|at| self.transcript.assistant(at)) {
-                return kept.turn_index.saturating_sub(before);
-            }
-        }
-        self.transcript.turn_count()
     }
 
     fn append(&mut self, message: Message) {

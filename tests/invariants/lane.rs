@@ -64,6 +64,9 @@ pub(crate) struct EngineLane {
     /// Whether each plan is asked for three times: that must make no difference but where a write
     /// that failed is tried again.
     asks_again: bool,
+    /// What a host keeps until the next hook: from where on the transcript has changed, and all of it.
+    untold: Option<usize>,
+    transcript: Vec<Message>,
 }
 
 impl EngineLane {
@@ -74,7 +77,7 @@ impl EngineLane {
         }
     }
 
-    /// One call for each plan, as a host makes it.
+    /// One call for each plan, and one for all messages since the last hook, as a host makes them.
     pub(crate) fn plain(host: Shared) -> Self {
         Self {
             host: Outlet(host),
@@ -82,6 +85,17 @@ impl EngineLane {
             edits: BTreeMap::new(),
             known: None,
             asks_again: false,
+            untold: None,
+            transcript: Vec::new(),
+        }
+    }
+
+    /// Comes before every hook.
+    fn tell(&mut self) {
+        if let Some(from) = self.untold.take() {
+            let at = u32::try_from(from).expect("small");
+            let tail = self.transcript[from..].to_vec();
+            self.session.sync(at, tail).expect("in range");
         }
     }
 
@@ -129,23 +143,32 @@ impl Lane for EngineLane {
         self.session.query_tool_offered(is_offered);
         self.edits.clear();
         self.known = None;
+        self.transcript.clear();
+        self.untold = None;
     }
 
     fn sync(&mut self, at: usize, tail: &[Message]) {
-        let at = u32::try_from(at).expect("small");
-        self.session.sync(at, tail.to_vec()).expect("in range");
+        self.transcript.truncate(at);
+        self.transcript.extend_from_slice(tail);
+        self.untold = Some(self.untold.map_or(at, |from| from.min(at)));
+        if self.asks_again {
+            self.tell();
+        }
     }
 
     fn turn_end(&mut self, usage: Option<Usage>, now: u64) -> bool {
+        self.tell();
         self.session.turn_end(usage, now, &mut self.host).blocking
     }
 
     fn reply_end(&mut self, closing_at: Option<u64>, now: u64) -> bool {
+        self.tell();
         let activity = self.session.reply_end(closing_at, now, &mut self.host);
         activity.blocking
     }
 
     fn summary_ready(&mut self, job: u64, outcome: Outcome, now: u64) -> bool {
+        self.tell();
         let job = JobId(job);
         let activity = self
             .session
@@ -154,6 +177,7 @@ impl Lane for EngineLane {
     }
 
     fn plan(&mut self, now: u64) -> Result<Vec<Edit>, String> {
+        self.tell();
         let before = self.known;
         let refused = hold(&self.host.0).refused;
         if let Some(update) = self.session.plan(self.known, now, &mut self.host) {
@@ -189,10 +213,12 @@ impl Lane for EngineLane {
     }
 
     fn call(&mut self, tool: &str, arguments: &str, now: u64) -> String {
+        self.tell();
         self.session.call(tool, arguments, now, &mut self.host).text
     }
 
     fn command(&mut self, command: Command, now: u64) -> Result<String, String> {
+        self.tell();
         if let Some(name) = undo_name(command) {
             let undone = self.session.undo(&name, now, &mut self.host);
             return undone.map_err(|err| err.to_string());
@@ -206,11 +232,13 @@ impl Lane for EngineLane {
     }
 
     fn configure(&mut self, settings: &str, now: u64) -> Result<(), String> {
+        self.tell();
         let configured = self.session.configure(settings, now, &mut self.host);
         configured.map(|_| ()).map_err(|err| err.to_string())
     }
 
     fn account(&mut self) -> Account {
+        self.tell();
         let status = self.session.status();
         for index in 0..self.session.tree().len() {
             let index = u32::try_from(index).expect("small");
@@ -229,14 +257,17 @@ impl Lane for EngineLane {
     }
 
     fn model_changed(&mut self) {
+        self.tell();
         self.session.model_changed();
     }
 
     fn offer(&mut self, is_offered: bool) {
+        self.tell();
         self.session.query_tool_offered(is_offered);
     }
 
     fn shutdown(&mut self) {
+        self.tell();
         self.session.shutdown(&mut self.host);
     }
 }

@@ -200,15 +200,9 @@ pub(crate) enum Command {
 
 impl Script {
     /// The script without what a host of the component cannot say: arguments that are no JSON.
-    ///
-    /// FIXME: and without compactions of the host, after which `turnIndex` depends on how the host
-    /// splits the transcript into calls of `sync`.
     pub(crate) fn portable(&self) -> Self {
         let mut script = self.clone();
         for step in &mut script.steps {
-            if matches!(step, Step::HostCompaction(_)) {
-                *step = Step::ModelCall;
-            }
             if let Step::Turn(turn) = step {
                 for call in &mut turn.calls {
                     if matches!(call.arguments, Arguments::None | Arguments::Broken) {

@@ -219,7 +219,7 @@ impl Session {
         self.is_stale = true;
         self.epoch.end = self.transcript.len();
         self.epoch.is_closed = self.is_user_turn_over();
-        self.epoch.mark = epoch.epoch_end;
+        self.epoch.mark = Some(epoch.epoch_end);
         self.blocks.decided = self.blocks.extents();
         self.archive.show_everything();
         self.refresh();

@@ -25,7 +25,7 @@ impl Session {
     pub(super) fn advance_epoch(&mut self) {
         self.epoch.end = self.transcript.len();
         self.epoch.is_closed = self.is_user_turn_over();
-        self.epoch.mark = self.end_mark();
+        self.epoch.mark = Some(self.end_mark());
         for at in std::mem::take(&mut self.epoch.unshown) {
             if let Some(member) = self.member_at(at) {
                 self.archive.show(member);

@@ -3,6 +3,7 @@
 use super::{Position, Session};
 use crate::engine::archive::Member;
 use crate::engine::ids::OccurrenceKey;
+use crate::engine::transcript::{Boundary, Transcript};
 
 impl Session {
     /// Old records have no timestamp: each is bound to the one result that it can mean, which is
@@ -78,9 +79,13 @@ impl Session {
         }
     }
 
-    /// Where the session's turns go on counting after the host has cut its beginning away: found
-    /// from the first result that the archive knows.
+    /// Where the session's turns go on counting after the host has cut its beginning away: found from
+    /// the transcript before the cut, or else from the first result that the archive knows.
     pub(super) fn find_turn_base(&mut self) {
+        if let Some(before) = self.load.before.take() {
+            let base = self.turn_base_after(&before);
+            self.transcript.set_turn_base(base);
+        }
         for at in 0..self.transcript.len() {
             let Some(member) = self.member_at(at) else {
                 continue;
@@ -96,5 +101,18 @@ impl Session {
             }
             return;
         }
+    }
+
+    /// From the first assistant message that both transcripts have. Without one the host has cut
+    /// everything away, and all of them come before.
+    fn turn_base_after(&self, before: &Transcript) -> u32 {
+        for (here, at) in (0..).zip(self.transcript.assistants()) {
+            let at_ms = self.transcript.slot(*at).map(|slot| slot.at_ms);
+            let known = at_ms.and_then(|at_ms| before.boundary_at(Boundary::Reply, at_ms));
+            if let Some(known) = known.and_then(|at| before.assistant(at)) {
+                return known.turn_index.saturating_sub(here);
+            }
+        }
+        before.turn_count()
     }
 }

@@ -66,7 +66,7 @@ impl Session {
     }
 
     fn apply_epoch(&mut self, mark: Option<String>) {
-        self.epoch.mark = mark.clone().unwrap_or_default();
+        self.epoch.mark.clone_from(&mark);
         let epoch = EpochMark::read(mark);
         self.epoch.is_closed = epoch.is_closed;
         self.load.epoch = Some(epoch);

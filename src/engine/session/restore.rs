@@ -12,6 +12,7 @@ use crate::engine::digest::{ContentHash, parse_hex};
 use crate::engine::entry;
 use crate::engine::host::Notice;
 use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use crate::engine::transcript::Transcript;
 
 /// What has been read of the log so far.
 #[derive(Default)]
@@ -70,6 +71,8 @@ pub(super) struct LoadEpoch {
     pub(super) epoch: Option<EpochMark>,
     /// A frontier of an older program: everything up to this call was tried.
     pub(super) frontier: Option<(String, u64)>,
+    /// The transcript that the host has replaced as a whole.
+    pub(super) before: Option<Transcript>,
 }
 
 /// Follows the mark of an epoch's last message where the agent's final reply came next.
