@@ -8,6 +8,7 @@ mod invariants {
     pub(crate) mod apply;
     pub(crate) mod check;
     pub(crate) mod component_lane;
+    pub(crate) mod damage;
     pub(crate) mod generator;
     pub(crate) mod host;
     pub(crate) mod lane;
@@ -24,6 +25,7 @@ use proptest::test_runner::{
 };
 
 use invariants::component_lane::ComponentLane;
+use invariants::damage;
 use invariants::generator;
 use invariants::host::Shared;
 use invariants::lane::{EngineLane, Lane};
@@ -90,6 +92,25 @@ fn invariants_hold_in_every_session() {
         }
         Ok(())
     });
+}
+
+/// Session files that were damaged, one for each session.
+#[test]
+fn a_damaged_session_file_loads() {
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..config()
+    };
+    let damaged = (generator::script(30), damage::harms());
+    let mut runner = TestRunner::new(config);
+    let played = runner.run(&damaged, |(script, harms)| {
+        damage::check(&script, &harms).map_err(TestCaseError::fail)
+    });
+    match played {
+        Ok(()) => {}
+        Err(TestError::Fail(why, (script, harms))) => panic!("{why}\n{script:?}\n{harms:?}"),
+        Err(TestError::Abort(why)) => panic!("{why}"),
+    }
 }
 
 /// The same sessions through the component, one in twenty.

@@ -54,7 +54,7 @@ impl fmt::Display for OccurrenceKey {
 pub struct Ref(pub u32);
 
 impl Ref {
-    /// Reads `t` and a decimal number from 1 up, without leading zeros.
+    /// Reads `t` and a decimal number from 1 to 999 999 999, without leading zeros.
     #[must_use]
     pub fn parse(written: &str) -> Option<Self> {
         numbered('t', written).map(Self)
@@ -72,7 +72,7 @@ impl fmt::Display for Ref {
 pub struct BlockId(pub u32);
 
 impl BlockId {
-    /// Reads `b` and a decimal number from 1 up, without leading zeros.
+    /// Reads `b` and a decimal number from 1 to 999 999 999, without leading zeros.
     #[must_use]
     pub fn parse(written: &str) -> Option<Self> {
         numbered('b', written).map(Self)
@@ -85,10 +85,15 @@ impl fmt::Display for BlockId {
     }
 }
 
+/// The highest number that a log can have given out. A damaged log may hold any number; there is
+/// always room for the ones that come after this one.
+pub const MAX_NUMBER: u32 = 999_999_999;
+
 fn numbered(letter: char, written: &str) -> Option<u32> {
     let digits = written.strip_prefix(letter)?;
     let plain = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| plain)
+    let number = digits.parse().ok().filter(|_| plain);
+    number.filter(|number| *number <= MAX_NUMBER)
 }
 
 /// The host's name of a session log entry.

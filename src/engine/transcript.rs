@@ -291,21 +291,24 @@ impl Transcript {
     }
 
     /// Names a message so that it can be found again in another transcript of the session: its kind,
-    /// its call id if it has one, and its timestamp behind the last `@`. Empty for no message.
+    /// its call id if it has one, and its timestamp behind the last `@`. Of several in a row that
+    /// would have the same name, the second one has `#2` behind it, and so on. Empty for no message.
     #[must_use]
     pub fn mark(&self, at: Position) -> String {
         let Some(slot) = self.slot(at) else {
             return String::new();
         };
-        let kind = match &slot.kind {
-            Kind::User => "user",
-            Kind::Assistant(_) => "assistant",
-            Kind::Result(result) => return format!("result@{}", result.key(slot.at_ms)),
-            Kind::Summary { .. } => "summary",
-            Kind::Prompt => "prompt",
-            Kind::Block | Kind::Other => "other",
-        };
-        format!("{kind}@{}", slot.at_ms)
+        let mark = mark_of(slot);
+        let namesakes = (0..at)
+            .rev()
+            .filter_map(|before| self.slot(before))
+            .take_while(|before| before.at_ms == slot.at_ms)
+            .filter(|before| mark_of(before) == mark)
+            .count();
+        if namesakes == 0 {
+            return mark;
+        }
+        format!("{mark}#{}", namesakes + 1)
     }
 
     /// Results that have this call id, in order of their keys.
@@ -688,6 +691,18 @@ fn count(n: usize) -> u32 {
 fn count_between(sorted: &[Position], from: Position, to: Position) -> usize {
     let until = |limit: Position| sorted.partition_point(|at| *at < limit);
     until(to).saturating_sub(until(from))
+}
+
+fn mark_of(slot: &Slot) -> String {
+    let kind = match &slot.kind {
+        Kind::User => "user",
+        Kind::Assistant(_) => "assistant",
+        Kind::Result(result) => return format!("result@{}", result.key(slot.at_ms)),
+        Kind::Summary { .. } => "summary",
+        Kind::Prompt => "prompt",
+        Kind::Block | Kind::Other => "other",
+    };
+    format!("{kind}@{}", slot.at_ms)
 }
 
 fn slot_of(message: Message) -> Slot {

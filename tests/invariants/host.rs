@@ -55,6 +55,16 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
+    /// What a session file holds.
+    pub(crate) fn of(items: Vec<Item>, blobs: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self {
+            // Behind the ids of any entry.
+            appended: u32::MAX / 2,
+            blobs: blobs.into_iter().collect(),
+            items,
+        }
+    }
+
     pub(crate) fn entries(&self) -> Vec<LogEntry> {
         self.items.iter().filter_map(Item::entry).cloned().collect()
     }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::lane::EngineLane;
 use super::script::{
-    Answer, Arguments, Call, CallId, Command, Fate, HostKind, Output, Reply, Script, Step, Turn,
+    Answer, Arguments, Call, CallId, Command, Fate, Foreign, HostKind, Output, Reply, Script, Step,
+    Turn,
 };
 use super::world::play;
 
@@ -459,4 +460,19 @@ fn a_block_shows_the_protected_call_and_not_another_of_its_id() {
         "chainCompression": { "rollingWindow": 0 },
     });
     check(&settings, &steps);
+}
+
+#[test]
+fn the_end_of_an_epoch_is_told_from_messages_of_the_same_time() {
+    let steps = vec![
+        Step::Orphan(CallId::Fresh, Output::Short(0)),
+        user(),
+        Step::Query(1),
+        user(),
+        Step::Configure(json!({ "recoveryGraceTurns": 2, "minBatchChars": 1 })),
+        Step::Foreign(Foreign::SameTime),
+        user(),
+        turn(vec![call(Output::Empty)]),
+    ];
+    check(&json!({}), &steps);
 }

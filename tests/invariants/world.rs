@@ -86,6 +86,20 @@ pub(crate) struct World {
     watch: Option<Watch>,
 }
 
+/// What is in the session file, for whoever has to find out what went wrong.
+pub(crate) fn story(items: &[Item]) -> String {
+    let mut story = String::from("\nsession file:");
+    for item in items {
+        let line = match item.entry() {
+            Some(entry) => format!("{} {}", entry.kind, entry.data),
+            None => format!("{item:?}"),
+        };
+        story.push_str("\n  ");
+        story.push_str(&ends_of(&line, 300));
+    }
+    story
+}
+
 /// The first and the last characters of a long line.
 fn ends_of(line: &str, chars: usize) -> String {
     let all: Vec<char> = line.chars().collect();
@@ -149,18 +163,8 @@ impl World {
         self.trace
     }
 
-    /// What is in the session file, for whoever has to find out what went wrong.
     fn story(&self) -> String {
-        let mut story = String::from("\nsession file:");
-        for item in &hold(&self.host).disk.items {
-            let line = match item.entry() {
-                Some(entry) => format!("{} {}", entry.kind, entry.data),
-                None => format!("{item:?}"),
-            };
-            story.push_str("\n  ");
-            story.push_str(&ends_of(&line, 300));
-        }
-        story
+        story(&hold(&self.host).disk.items)
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Stop> {

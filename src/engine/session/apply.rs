@@ -151,7 +151,8 @@ impl Session {
         });
         self.claim_batches(span.id, Some(&dropped));
         if !span.is_merge() {
-            self.summarizer.stats.chains_compressed += 1;
+            let stats = &mut self.summarizer.stats;
+            stats.chains_compressed = stats.chains_compressed.saturating_add(1);
         }
     }
 

@@ -151,6 +151,10 @@ impl Session {
             // The host sends back what the model was shown: the block stands there already.
             return Err(Misfit::Absent);
         }
+        if dropped.iter().any(|at| self.is_covered(*at)) {
+            // In a transcript whose messages have changed places a span may reach into another.
+            return Err(Misfit::Ambiguous);
+        }
         dropped.sort_unstable();
         let mut text = self.block_text(block, &shown)?;
         // Measured on the transcript as it is, not on what else is pruned in it by now: a load must

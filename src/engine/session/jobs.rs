@@ -26,11 +26,14 @@ pub(super) struct Summarizer {
 
 impl Summarizer {
     fn count(&mut self, usage: Option<JobUsage>) {
-        self.stats.call_count += 1;
+        // Any of these may come from a damaged log or a careless host.
+        let stats = &mut self.stats;
+        stats.call_count = stats.call_count.saturating_add(1);
         if let Some(usage) = usage {
-            self.stats.total_input_tokens += usage.input_tokens;
-            self.stats.total_output_tokens += usage.output_tokens;
-            self.stats.total_cost += usage.cost.unwrap_or(0.0);
+            let (input, output) = (usage.input_tokens, usage.output_tokens);
+            stats.total_input_tokens = stats.total_input_tokens.saturating_add(input);
+            stats.total_output_tokens = stats.total_output_tokens.saturating_add(output);
+            stats.total_cost += usage.cost.unwrap_or(0.0);
         }
     }
 }
@@ -269,7 +272,8 @@ impl Session {
                 }
             }
         }
-        self.summarizer.stats.ranges_summarized += fused;
+        let stats = &mut self.summarizer.stats;
+        stats.ranges_summarized = stats.ranges_summarized.saturating_add(fused);
         for why in failures {
             host.notify(&Notice::warning(format!(
                 "pruner: summaries could not be fused ({why}); the block has them one by one"

@@ -7,7 +7,7 @@ use crate::engine::block::{Block, Extent, Outline, State};
 use crate::engine::delimiter::{ELEMENTS, disarm};
 use crate::engine::digest::ContentHash;
 use crate::engine::entry;
-use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use crate::engine::ids::{BlockId, EntryId, MAX_NUMBER, OccurrenceKey, Ref};
 use crate::engine::protect::path_argument;
 use crate::engine::size::Size;
 use crate::engine::stub;
@@ -359,7 +359,8 @@ fn name_in(refs: &[entry::SummaryRef], key: &OccurrenceKey) -> Option<Ref> {
 }
 
 fn turn_index(call: &entry::IndexCall) -> u32 {
-    u32::try_from(call.turn_index).unwrap_or(0)
+    let index = u32::try_from(call.turn_index).ok();
+    index.filter(|index| *index <= MAX_NUMBER).unwrap_or(0)
 }
 
 fn record_of(

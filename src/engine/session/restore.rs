@@ -11,7 +11,7 @@ use super::LogEntry;
 use crate::engine::digest::{ContentHash, parse_hex};
 use crate::engine::entry;
 use crate::engine::host::Notice;
-use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use crate::engine::ids::{BlockId, EntryId, MAX_NUMBER, OccurrenceKey, Ref};
 use crate::engine::transcript::Transcript;
 
 /// What has been read of the log so far.
@@ -103,10 +103,11 @@ impl EpochMark {
             Some(message) => (message.to_owned(), true),
             None => (mark, false),
         };
-        let written = mark.rsplit('@').next().and_then(|at| at.parse().ok());
+        let written = mark.rsplit('@').next();
+        let at_ms = written.and_then(|at| at.split('#').next()?.parse().ok());
         Self {
             // A log with an epoch before the first message covers none.
-            at_ms: written.unwrap_or(0),
+            at_ms: at_ms.unwrap_or(0),
             is_closed,
             mark,
             is_found: false,
@@ -180,16 +181,22 @@ impl Restoring {
     fn put(&mut self, flush: Option<u32>, fact: Fact) {
         match flush {
             Some(number) => {
-                self.last_flush = self.last_flush.max(number);
+                self.note_flush(number);
                 self.staged.entry(number).or_default().push(fact);
             }
             None => self.facts.push(fact),
         }
     }
 
+    fn note_flush(&mut self, number: u32) {
+        if number <= MAX_NUMBER {
+            self.last_flush = self.last_flush.max(number);
+        }
+    }
+
     fn commit(&mut self, flush: Option<u32>) {
         if let Some(number) = flush {
-            self.last_flush = self.last_flush.max(number);
+            self.note_flush(number);
             let staged = self.staged.remove(&number);
             self.facts.extend(staged.unwrap_or_default());
         }
@@ -226,8 +233,7 @@ impl Restoring {
 
     fn take_summary(&mut self, id: EntryId, at_ms: u64, message: entry::SummaryMessage) {
         let index = self.summaries.len();
-        let flush = message.details.flush.unwrap_or(0);
-        self.last_flush = self.last_flush.max(flush);
+        self.note_flush(message.details.flush.unwrap_or(0));
         for named in &message.details.tool_call_refs {
             self.reserve(Some(&named.short_id));
             let key = OccurrenceKey {
