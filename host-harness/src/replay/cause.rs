@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::conversation::is_sent;
 use crate::Message;
 
 /// What changed a message that had been sent.
@@ -46,6 +47,19 @@ impl Cause {
             Self::Other => "other",
         }
     }
+}
+
+/// The first message of the old context that the new one does not send again, and what it sends
+/// instead. Hosts leave out the answers that were broken off.
+pub(super) fn first_lost<'a>(
+    old: &'a [Message],
+    new: &'a [Message],
+) -> Option<(&'a Message, Option<&'a Message>)> {
+    let mut new = new.iter().filter(|message| is_sent(message));
+    old.iter()
+        .filter(|message| is_sent(message))
+        .map(|old| (old, new.next()))
+        .find(|(old, new)| Some(*old) != *new)
 }
 
 /// Tells the cause from the first message that differs, and what stands there instead.
@@ -113,6 +127,26 @@ fn is_block(message: &Message) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn answers_that_are_not_sent_break_nothing() {
+        let answer = |thinking: &str, stop: &str| {
+            let json = json!({
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": thinking}],
+                "stopReason": stop,
+                "timestamp": 1,
+            });
+            Message::from_json(json).unwrap()
+        };
+        let prompt = |text: &str| Message::user(text, 2);
+        let old = [answer("hm", "aborted"), prompt("hi")];
+        let new = [answer("", "aborted"), prompt("hi"), prompt("ho")];
+        assert_eq!(first_lost(&old, &new), None);
+        let new = [answer("", "aborted"), prompt("ho")];
+        assert_eq!(first_lost(&old, &new), Some((&old[1], Some(&new[1]))));
+        assert_eq!(first_lost(&old, &[]), Some((&old[1], None)));
+    }
 
     #[test]
     fn the_first_difference_tells_the_cause() {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use super::cause::cause;
+use super::cause::{cause, first_lost};
 use super::check::{Checker, Moment};
-use super::conversation::{Conversation, Line, is_pruners, is_sent};
+use super::conversation::{Conversation, Line, is_pruners};
 use super::host::ReplayHost;
 use super::ledger::{Ledger, Side, Sizes};
 use super::log::{LogFile, fields_of};
@@ -293,11 +293,10 @@ impl<'a> Driver<'a> {
         let (pruned, change) = self.pruned.update(prefix, tail, &mut self.sizes);
         self.after_hook(IDLE);
         let new_tail = &self.pruned.messages()[change.at..];
-        let first_lost = change.old_tail.iter().find(|message| is_sent(message));
-        let broke = first_lost.map(|old| Break {
+        let broke = first_lost(&change.old_tail, new_tail).map(|(old, new)| Break {
             cause: match self.host_changed {
                 true => Cause::Host,
-                false => cause(old, new_tail.iter().find(|message| is_sent(message))),
+                false => cause(old, new),
             },
             at: change.at,
         });
