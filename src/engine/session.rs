@@ -22,6 +22,7 @@ mod collect;
 mod commands;
 mod commit;
 mod epoch;
+mod fit;
 mod flush;
 mod jobs;
 pub mod ledger;

@@ -75,7 +75,7 @@ impl Session {
                 messages += 1;
             }
         }
-        chars += super::blocks::frames(messages);
+        chars += super::fit::frames(messages);
         for batch in &flush.batches {
             if let Fate::Summarized { content } = &batch.fate {
                 let named = || batch.calls.iter().filter_map(|call| call.name);
