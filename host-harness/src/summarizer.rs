@@ -1,12 +1,16 @@
-//! Summarizers that need no network: what a replay answers the pruner's requests with.
+//! Summarizers: what a replay answers the pruner's requests with.
 
 mod batch;
 mod extract;
 mod filler;
+mod model;
 
 use std::str::FromStr;
 
+pub use model::{Model, ModelError};
+
 use crate::price::utf16_len;
+use crate::{Answer, Outcome};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +22,13 @@ pub enum Task {
 }
 
 /// Writes summaries.
-///
-/// An answer depends on nothing but the task and the prompt, so that two replays agree.
 pub trait Summarizer: Send + Sync {
-    /// The summary that the prompt asks for; never empty.
-    fn summarize(&self, task: Task, prompt: &str) -> String;
+    /// Answers a prompt, or says why it cannot. An answer without usage is counted by its text.
+    fn summarize(&self, task: Task, prompt: &str) -> Outcome;
 }
 
-/// The summarizers that come with the harness.
+/// The summarizers that come with the harness and need no network. What they answer depends on nothing
+/// but the task and the prompt, so that two replays agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Builtin {
     /// Takes the lines that matter out of the prompt.
@@ -35,18 +38,52 @@ pub enum Builtin {
     Ratio(f64),
 }
 
+/// Any summarizer that has a name.
+#[derive(Clone, Debug)]
+pub enum Named {
+    Builtin(Builtin),
+    Model(Model),
+}
+
 /// Why a summarizer's name cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no such summarizer: `{0}`; there are `extractive` and `ratio:R` with R above 0, such as `ratio:0.1`"
-)]
-pub struct UnknownSummarizer(String);
+pub enum NameError {
+    #[error(
+        "no such summarizer: `{0}`; there are `extractive`, `ratio:R` with R above 0, such as \
+         `ratio:0.1`, and models, such as `anthropic/claude-haiku-4-5`"
+    )]
+    Unknown(String),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+impl FromStr for Named {
+    type Err = NameError;
+
+    /// Keys are read from the environment, so that they are in no shell history.
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        if name.contains('/') {
+            let model = Model::named(name, &|variable| std::env::var(variable).ok())?;
+            return Ok(Self::Model(model));
+        }
+        name.parse().map(Self::Builtin)
+    }
+}
+
+impl Summarizer for Named {
+    fn summarize(&self, task: Task, prompt: &str) -> Outcome {
+        match self {
+            Self::Builtin(builtin) => builtin.summarize(task, prompt),
+            Self::Model(model) => model.summarize(task, prompt),
+        }
+    }
+}
 
 impl FromStr for Builtin {
-    type Err = UnknownSummarizer;
+    type Err = NameError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownSummarizer> {
-        let unknown = || UnknownSummarizer(name.to_string());
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let unknown = || NameError::Unknown(name.to_string());
         if name == "extractive" {
             return Ok(Self::Extractive);
         }
@@ -59,13 +96,25 @@ impl FromStr for Builtin {
     }
 }
 
-impl Summarizer for Builtin {
-    fn summarize(&self, task: Task, prompt: &str) -> String {
+impl Builtin {
+    /// The summary that the prompt asks for; never empty.
+    #[must_use]
+    pub fn summary(&self, task: Task, prompt: &str) -> String {
         match (self, task) {
             (Self::Ratio(ratio), _) => filler::text(scaled(utf16_len(prompt), *ratio)),
             (Self::Extractive, Task::Batch) => batch::summarize(prompt),
             (Self::Extractive, Task::Range) => extract::fuse(prompt),
         }
+    }
+}
+
+impl Summarizer for Builtin {
+    fn summarize(&self, task: Task, prompt: &str) -> Outcome {
+        Outcome::Answered(Answer {
+            text: self.summary(task, prompt),
+            truncated: false,
+            usage: None,
+        })
     }
 }
 
@@ -99,11 +148,11 @@ mod tests {
     fn a_ratio_is_kept_to_the_character() {
         for (prompt, ratio, chars) in [("abcdefghij", 0.1, 1), ("😀😀", 2.0, 8), ("abc", 0.1, 1)]
         {
-            let answer = Builtin::Ratio(ratio).summarize(Task::Batch, prompt);
+            let answer = Builtin::Ratio(ratio).summary(Task::Batch, prompt);
             assert_eq!(utf16_len(&answer), chars, "{prompt}");
             assert_eq!(answer.trim(), answer);
         }
-        let long = Builtin::Ratio(0.1).summarize(Task::Range, &"x".repeat(12_340));
+        let long = Builtin::Ratio(0.1).summary(Task::Range, &"x".repeat(12_340));
         assert_eq!(long.len(), 1_234);
     }
 }

@@ -13,7 +13,7 @@ use super::settings::Settings;
 use crate::formats::{self, Recording};
 use crate::price::Rates;
 use crate::replay::{Options, Replayed, Watcher, replay};
-use crate::summarizer::Builtin;
+use crate::summarizer::Named;
 use crate::{Decant, Message, report};
 
 #[derive(Args, Debug)]
@@ -37,10 +37,12 @@ pub(super) struct Arguments {
     /// Replays as though the host had never compacted
     #[arg(long)]
     ignore_compactions: bool,
-    /// Writes the summaries: `extractive`, or `ratio:R` for a stand-in whose answer has R times the
-    /// characters of its prompt
+    /// Writes the summaries: `extractive`, `ratio:R` for a stand-in whose answer has R times the
+    /// characters of its prompt, or `PROVIDER/MODEL` for a model that is asked: `anthropic/…` with
+    /// the key in `ANTHROPIC_API_KEY`, `openai/…` with `OPENAI_API_KEY`, or a server of your own
+    /// that speaks the same at `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`
     #[arg(long, value_name = "NAME", default_value = "extractive")]
-    summarizer: Builtin,
+    summarizer: Named,
     /// Keeps the session log in this file, in pi's format, and blobs in a folder beside it
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,

@@ -18,9 +18,7 @@ use super::{Break, Call, Cause, Options, Replayed, Watcher};
 use crate::formats::{self, Event, Format, Recording};
 use crate::price::utf16_len;
 use crate::summarizer::Task;
-use crate::{
-    Activity, Answer, Decant, JobKind, JobUsage, Level, Message, Outcome, Session, Usage, tokens,
-};
+use crate::{Activity, Decant, JobKind, JobUsage, Level, Message, Outcome, Session, Usage, tokens};
 
 /// What a model's name in the recording is called, to notice that it changes.
 type ModelName = String;
@@ -225,18 +223,8 @@ impl<'a> Driver<'a> {
                 JobKind::Batch => Task::Batch,
                 JobKind::Range => Task::Range,
             };
-            let text = self.options.summarizer.summarize(task, &request.prompt);
-            let usage = JobUsage {
-                input: tokens::of_text(&request.prompt),
-                output: tokens::of_text(&text),
-                cost: None,
-            };
-            self.replayed.asked(&request.prompt, &text, usage);
-            let outcome = Outcome::Answered(Answer {
-                text,
-                truncated: false,
-                usage: Some(usage),
-            });
+            let mut outcome = self.options.summarizer.summarize(task, &request.prompt);
+            self.replayed.asked(&request.prompt, &mut outcome);
             activity = self.session.summary_ready(job, &outcome, self.now_ms);
             self.take_appended();
         }
@@ -506,12 +494,22 @@ impl Replayed {
         }
     }
 
-    fn asked(&mut self, prompt: &str, answer: &str, usage: JobUsage) {
+    /// Accounts for a request, and fills in what the summarizer does not say of its usage.
+    fn asked(&mut self, prompt: &str, outcome: &mut Outcome) {
         self.requests += 1;
+        // Providers do not bill a request that they refuse.
+        let Outcome::Answered(answer) = outcome else {
+            return;
+        };
+        let usage = answer.usage.get_or_insert_with(|| JobUsage {
+            input: tokens::of_text(prompt),
+            output: tokens::of_text(&answer.text),
+            cost: None,
+        });
         self.asked_tokens += usage.input;
         self.answer_tokens += usage.output;
         self.asked_chars += utf16_len(prompt);
-        self.answer_chars += utf16_len(answer);
+        self.answer_chars += utf16_len(&answer.text);
     }
 }
 
