@@ -476,3 +476,55 @@ fn the_end_of_an_epoch_is_told_from_messages_of_the_same_time() {
     ];
     check(&json!({}), &steps);
 }
+
+#[test]
+fn a_block_with_a_duplicate_leaves_the_originals_summary_where_it_is() {
+    let read = || {
+        turn(vec![Call {
+            tool: 1,
+            ..call(Output::Long(4, 3))
+        }])
+    };
+    let settings = json!({
+        "minBatchChars": 0,
+        "flushWhenSaves": 0,
+        "chainCompression": { "rollingWindow": 0, "openChain": { "keepTurns": 1 } },
+    });
+    let steps = vec![
+        turn(vec![call(Output::Empty)]),
+        read(),
+        reply(),
+        read(),
+        turn(vec![call(Output::Empty)]),
+        Step::ModelCall,
+    ];
+    check(&settings, &steps);
+}
+
+#[test]
+fn the_summary_of_a_flush_that_died_is_not_taken_for_the_next_ones() {
+    let failed_read = Call {
+        is_error: true,
+        ..call(Output::Lines(0))
+    };
+    let late_reply = || {
+        Step::Reply(Reply {
+            words: Output::Empty,
+            thinking: 0,
+            stop: StopReason::Stop,
+            is_early: false,
+        })
+    };
+    let steps = vec![
+        turn(vec![call(Output::Hostile(28))]),
+        turn(vec![failed_read]),
+        Step::Die(1),
+        late_reply(),
+        user(),
+        turn(vec![call(Output::Empty)]),
+        late_reply(),
+        Step::ModelCall,
+    ];
+    let settings = json!({ "purgeErrors": { "cooldownTurns": 0, "minArgChars": 0 } });
+    check_answered(&settings, &[Answer::Empty, Answer::Summary(0)], &steps);
+}
