@@ -8,7 +8,7 @@ use decant::engine::delimiter::disarm;
 use decant::engine::entry::{self, SUMMARY, SummaryDetails};
 use decant::engine::ids::OccurrenceKey;
 use decant::engine::message::{Block, Message, Role};
-use decant::engine::plan::{Change, Edit};
+use decant::engine::plan::Edit;
 use serde_json::{Value, json};
 
 use super::apply::{Shown, apply, chars};
@@ -81,13 +81,7 @@ impl Watch {
         self.note_epochs(&disk, situation)?;
         check_names(&disk)?;
         check_load(&disk, situation, &shown)?;
-        // What came late is as old as the place where it came; moved up, it looks older.
-        let moves = edits
-            .iter()
-            .any(|edit| matches!(edit.change, Change::MoveUp(_)));
-        if !moves {
-            check_idempotence(&disk, situation, &shown)?;
-        }
+        check_idempotence(&disk, situation, &shown)?;
         if situation.config.enabled {
             pairing::check(situation.transcript, &shown)?;
             check_sizes(situation, &shown, lane)?;

@@ -528,3 +528,22 @@ fn the_summary_of_a_flush_that_died_is_not_taken_for_the_next_ones() {
     let settings = json!({ "purgeErrors": { "cooldownTurns": 0, "minArgChars": 0 } });
     check_answered(&settings, &[Answer::Empty, Answer::Summary(0)], &steps);
 }
+
+#[test]
+fn a_result_that_moves_up_makes_nothing_due_that_was_not() {
+    let late = Call {
+        fate: Fate::HeldBack,
+        output: Output::Empty,
+        ..failed(486)
+    };
+    let steps = vec![
+        turn(vec![late, call(LONG)]),
+        turn(vec![call(Output::Empty)]),
+        reply(),
+        turn(vec![call(Output::Empty)]),
+        Step::Late(0),
+        turn(vec![call(Output::Empty)]),
+        Step::ModelCall,
+    ];
+    check(&json!({}), &steps);
+}

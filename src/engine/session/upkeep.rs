@@ -13,7 +13,6 @@ use crate::engine::ids::Ref;
 use crate::engine::query;
 use crate::engine::size::utf16_len;
 use crate::engine::stub;
-use crate::engine::transcript::CallSite;
 
 /// How many duplicates of an outsized result become stubs: with the original's that makes two stubs,
 /// and a model that asks a third time does so because stubs did not help.
@@ -393,16 +392,16 @@ impl Session {
     }
 
     /// Whether what the archiving of a result makes possible would change what was sent, at once: it
-    /// should have been archived before the last epoch.
+    /// should have been archived before the last epoch. A result that came late stands with its call.
     fn is_overdue(&self, at: Position) -> bool {
-        let site = self.site_in_context(at);
+        let Some(site) = self.site_in_context(at) else {
+            return false;
+        };
+        let sent = self.epoch.end.min(self.epoch.sent);
         let is_recovered = self.epoch.recovered_waiting.contains(&at);
-        let may_be_purged = |site: CallSite| self.epoch.purge_waiting.contains(&site.assistant);
+        let may_be_purged = self.epoch.purge_waiting.contains(&site.assistant);
         self.config.cache_policy == CachePolicy::Stable
-            && at < self.epoch.end.min(self.epoch.sent)
-            && site.is_some_and(|site| {
-                (may_be_purged(site) && self.is_purge_due(site.assistant))
-                    || (is_recovered && !self.is_in_grace(at))
-            })
+            && ((may_be_purged && site.assistant < sent && self.is_purge_due(site.assistant))
+                || (is_recovered && at < sent && !self.is_in_grace(at)))
     }
 }
