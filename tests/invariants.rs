@@ -13,6 +13,7 @@ mod invariants {
     pub(crate) mod host;
     pub(crate) mod lane;
     pub(crate) mod pairing;
+    pub(crate) mod recall;
     mod regressions;
     pub(crate) mod script;
     pub(crate) mod texts;
@@ -29,7 +30,6 @@ use invariants::damage;
 use invariants::generator;
 use invariants::host::Shared;
 use invariants::lane::{EngineLane, Lane};
-use invariants::script::Script;
 use invariants::world;
 
 fn engine(host: Shared) -> Box<dyn Lane> {
@@ -66,25 +66,25 @@ fn config() -> ProptestConfig {
 }
 
 /// Plays random scripts until one breaks something, and shows the shortest that does.
-fn hold_in_every_session(
+fn hold_in_every_session<S: Strategy>(
     config: ProptestConfig,
-    max_steps: usize,
-    test: impl Fn(&Script) -> Result<(), String>,
+    sessions: &S,
+    test: impl Fn(&S::Value) -> Result<(), String>,
 ) {
     let mut runner = TestRunner::new(config);
-    let played = runner.run(&generator::script(max_steps), |script| {
-        test(&script).map_err(TestCaseError::fail)
+    let played = runner.run(sessions, |session| {
+        test(&session).map_err(TestCaseError::fail)
     });
     match played {
         Ok(()) => {}
-        Err(TestError::Fail(why, script)) => panic!("{why}\n{script:?}"),
+        Err(TestError::Fail(why, session)) => panic!("{why}\n{session:?}"),
         Err(TestError::Abort(why)) => panic!("{why}"),
     }
 }
 
 #[test]
 fn invariants_hold_in_every_session() {
-    hold_in_every_session(config(), 50, |script| {
+    hold_in_every_session(config(), &generator::script(50), |script| {
         let seen = world::play(script, engine, true)?;
         let again = world::play(script, engine, false)?;
         if seen != again {
@@ -102,15 +102,9 @@ fn a_damaged_session_file_loads() {
         ..config()
     };
     let damaged = (generator::script(30), damage::harms());
-    let mut runner = TestRunner::new(config);
-    let played = runner.run(&damaged, |(script, harms)| {
-        damage::check(&script, &harms).map_err(TestCaseError::fail)
+    hold_in_every_session(config, &damaged, |(script, harms)| {
+        damage::check(script, harms)
     });
-    match played {
-        Ok(()) => {}
-        Err(TestError::Fail(why, (script, harms))) => panic!("{why}\n{script:?}\n{harms:?}"),
-        Err(TestError::Abort(why)) => panic!("{why}"),
-    }
 }
 
 /// The same sessions through the component, one in twenty.
@@ -123,7 +117,7 @@ fn the_component_makes_the_plans_of_the_engine() {
         failure_persistence: None,
         ..usual
     };
-    hold_in_every_session(config, 40, |script| {
+    hold_in_every_session(config, &generator::script(40), |script| {
         let script = script.portable();
         let native = world::play(&script, plain_engine, false)?;
         let behind = world::play(&script, component, false)?;

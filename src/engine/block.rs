@@ -52,11 +52,11 @@ impl Block {
 
     /// The messages that it takes out of the context, while it is placed.
     pub fn dropped(&self) -> impl Iterator<Item = Position> {
-        let runs = match &self.state {
-            State::Placed(placement) => placement.runs.as_slice(),
-            State::Unplaced | State::Superseded | State::Undone => &[],
+        let placement = match &self.state {
+            State::Placed(placement) => Some(placement),
+            State::Unplaced | State::Superseded | State::Undone => None,
         };
-        runs.iter().flat_map(|run| run.positions())
+        placement.into_iter().flat_map(Placement::dropped)
     }
 
     /// The final replies that stay behind it, while it is placed.
@@ -78,6 +78,13 @@ pub struct Placement {
     pub runs: Vec<Run>,
     /// The final replies, which stay; empty while the chain is open.
     pub replies: Vec<Position>,
+}
+
+impl Placement {
+    /// The dropped messages, rising.
+    pub fn dropped(&self) -> impl Iterator<Item = Position> {
+        self.runs.iter().flat_map(|run| run.positions())
+    }
 }
 
 /// The half-open range `from..to` of positions.

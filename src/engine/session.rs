@@ -28,6 +28,7 @@ mod jobs;
 pub mod ledger;
 mod legacy;
 mod merge;
+mod mirror;
 mod rebuild;
 mod records;
 mod report;
@@ -42,7 +43,6 @@ mod untried;
 mod upkeep;
 mod worth;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use answer::{Reply, Tool};
@@ -51,18 +51,16 @@ pub use report::{BatchProgress, BatchState, Node, NodeKind, Status, StrategyRepo
 use super::archive::{Archive, Member};
 use super::block::{Block, Extent};
 use super::config::Config;
-use super::entry;
 use super::host::{Host, JobUsage, Notice, Outcome};
 use super::ids::{BlockId, EntryId, JobId, OccurrenceKey};
-use super::message::{Message, Role, StopReason};
+use super::message::{Message, StopReason};
 use super::plan::{Plan, PlanUpdate};
 use super::protect::Protection;
-use super::stub::quotes_marker;
-use super::transcript::{Kind, Position, Transcript};
+use super::transcript::{Position, Transcript};
 use flush::Flush;
 use jobs::Summarizer;
 use ledger::Ledger;
-use restore::{EpochMark, LoadEpoch, Restoring};
+use restore::{LoadEpoch, Restoring};
 use shares::Shares;
 use triggers::Budget;
 use untried::Untried;
@@ -455,86 +453,4 @@ impl Session {
     fn pending_turns(&self) -> u32 {
         self.account.untried.sums().n_turns
     }
-
-    fn cut_back(&mut self, at: Position) {
-        if self.flush.as_ref().is_some_and(|flush| flush.reaches(at)) {
-            self.give_up_flush();
-        }
-        if at > 0 {
-            self.transcript.truncate(at);
-        } else {
-            let before = std::mem::take(&mut self.transcript);
-            // What is replaced before any hook has looked at it says nothing of the session.
-            self.load.before.get_or_insert(before);
-        }
-        self.plan.truncate(u32::try_from(at).unwrap_or(u32::MAX));
-        self.ledger.truncate(at);
-        self.account
-            .inserted
-            .retain(|_, behind| (*behind as Position) < at);
-        if at < self.epoch.end {
-            // The messages that come back belong to the epoch as they did before, as after a load.
-            self.load.epoch = Some(EpochMark::read(self.epoch.mark.clone()));
-            self.epoch.end = at;
-        }
-        self.epoch.sent = self.epoch.sent.min(at);
-        self.is_stale = true;
-    }
-
-    fn append(&mut self, message: Message) {
-        let at = self.transcript.len();
-        self.is_closing &= is_summary(&message);
-        let last_chain = self.last_chain();
-        self.transcript.push(message);
-        if self.is_stale {
-            self.note_load_epoch(at);
-            return;
-        }
-        self.note_last_chain(last_chain);
-        self.note(at);
-        self.follow_result(at);
-        self.note_candidate();
-        self.settle(at);
-        self.place_blocks_at(at);
-    }
-
-    /// Enters a message into the accounts that the passes work through.
-    fn note(&mut self, at: Position) {
-        let Some(slot) = self.transcript.slot(at) else {
-            return;
-        };
-        match &slot.kind {
-            Kind::Assistant(assistant) => {
-                for call in &assistant.calls {
-                    let arguments = call.arguments.as_deref().unwrap_or_default();
-                    if let Some(marker) = quotes_marker(arguments) {
-                        let detail = format!("call={} tool={} marker={marker}", call.id, call.tool);
-                        self.undiagnosed
-                            .push(("marker-in-arguments".to_owned(), detail));
-                    }
-                }
-            }
-            Kind::Result(_) => self.note_result(at),
-            Kind::Summary { details } => {
-                let details = serde_json::from_str(details).unwrap_or_default();
-                self.note_summary(at, &details);
-            }
-            Kind::User | Kind::Prompt | Kind::Block | Kind::Other => {}
-        }
-    }
-
-    fn note_summary(&mut self, at: Position, details: &entry::SummaryDetails) {
-        if let Some(batch) = self.batch_of(details) {
-            self.account.unseen.remove(&batch);
-            if let Entry::Vacant(vacant) = self.account.summaries.entry(batch) {
-                vacant.insert(at);
-                self.settle_summary(batch);
-            }
-        }
-    }
-}
-
-/// Whether a message is a summary of ours.
-fn is_summary(message: &Message) -> bool {
-    matches!(&message.role, Role::Custom { kind, .. } if kind == entry::SUMMARY)
 }

@@ -61,8 +61,8 @@ pub(crate) struct EngineLane {
     /// The plan as a host puts it together from differences.
     edits: BTreeMap<u32, Edit>,
     known: Option<u64>,
-    /// Whether each plan is asked for three times: that must make no difference but where a write
-    /// that failed is tried again.
+    /// Whether each plan is asked for three times, and each message told at once: that must make no
+    /// difference but where a write that failed is tried again.
     asks_again: bool,
     /// What a host keeps until the next hook: from where on the transcript has changed, and all of it.
     untold: Option<usize>,

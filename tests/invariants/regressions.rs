@@ -79,6 +79,33 @@ fn turn(calls: Vec<Call>) -> Step {
     })
 }
 
+/// A turn with something else about it.
+fn changed(step: Step, change: impl FnOnce(&mut Turn)) -> Step {
+    let Step::Turn(mut turn) = step else {
+        panic!("{step:?} is no turn");
+    };
+    change(&mut turn);
+    Step::Turn(turn)
+}
+
+fn thinking(step: Step) -> Step {
+    changed(step, |turn| turn.thinking = 1)
+}
+
+fn aborted(step: Step) -> Step {
+    changed(step, |turn| turn.stop = StopReason::Aborted)
+}
+
+/// A reply without words, whose hook fires when it is there.
+fn late_reply(stop: StopReason, thinking: u32) -> Step {
+    Step::Reply(Reply {
+        words: Output::Empty,
+        thinking,
+        stop,
+        is_early: false,
+    })
+}
+
 fn reply() -> Step {
     Step::Reply(Reply {
         words: Output::Short(1),
@@ -225,26 +252,6 @@ fn what_fails_to_be_fused_is_found_by_a_load() {
     check_answered(&settings, &[Answer::Summary(0), Answer::Empty], &steps);
 }
 
-fn thinking(step: Step) -> Step {
-    match step {
-        Step::Turn(turn) => Step::Turn(Turn {
-            thinking: 1,
-            ..turn
-        }),
-        other => other,
-    }
-}
-
-fn aborted(step: Step) -> Step {
-    match step {
-        Step::Turn(turn) => Step::Turn(Turn {
-            stop: StopReason::Aborted,
-            ..turn
-        }),
-        other => other,
-    }
-}
-
 #[test]
 fn whether_a_cycle_is_open_depends_on_nothing_that_comes_later() {
     let settings = json!({ "thinkingStrip": { "keepLastTurns": 1 } });
@@ -257,16 +264,10 @@ fn whether_a_cycle_is_open_depends_on_nothing_that_comes_later() {
         user(),
     ];
     check(&json!({}), &steps);
-    let length = Step::Reply(Reply {
-        words: Output::Empty,
-        thinking: 1,
-        stop: StopReason::Length,
-        is_early: false,
-    });
     let steps = vec![
         turn(vec![call(Output::Hostile(15))]),
         user(),
-        length,
+        late_reply(StopReason::Length, 1),
         aborted(turn(vec![call(Output::Empty)])),
         Step::Configure(settings.clone()),
         Step::Query(0),
@@ -407,14 +408,9 @@ fn two_failed_calls_of_one_name_are_not_taken_for_each_other() {
         output: Output::Empty,
         ..failed(0)
     };
-    let Step::Turn(twins) = turn(vec![twin(Arguments::Long(35)), twin(Arguments::None)]) else {
-        unreachable!()
-    };
+    let twins = turn(vec![twin(Arguments::Long(35)), twin(Arguments::None)]);
     let steps = vec![
-        Step::Turn(Turn {
-            is_simultaneous: true,
-            ..twins
-        }),
+        changed(twins, |turn| turn.is_simultaneous = true),
         Step::Tick(299_997),
         user(),
         user(),
@@ -439,16 +435,10 @@ fn a_block_shows_the_protected_call_and_not_another_of_its_id() {
         tool: 2,
         ..call(Output::Empty)
     };
-    let Step::Turn(calls) = turn(vec![grep, twin(0, Fate::HeldBack), twin(1, Fate::Returned)])
-    else {
-        unreachable!()
-    };
+    let calls = turn(vec![grep, twin(0, Fate::HeldBack), twin(1, Fate::Returned)]);
     let steps = vec![
         user(),
-        Step::Turn(Turn {
-            thinking: 19,
-            ..calls
-        }),
+        changed(calls, |turn| turn.thinking = 19),
         reply(),
         Step::HostCompaction(5),
         turn(vec![call(Output::Empty)]),
@@ -507,22 +497,14 @@ fn the_summary_of_a_flush_that_died_is_not_taken_for_the_next_ones() {
         is_error: true,
         ..call(Output::Lines(0))
     };
-    let late_reply = || {
-        Step::Reply(Reply {
-            words: Output::Empty,
-            thinking: 0,
-            stop: StopReason::Stop,
-            is_early: false,
-        })
-    };
     let steps = vec![
         turn(vec![call(Output::Hostile(28))]),
         turn(vec![failed_read]),
         Step::Die(1),
-        late_reply(),
+        late_reply(StopReason::Stop, 0),
         user(),
         turn(vec![call(Output::Empty)]),
-        late_reply(),
+        late_reply(StopReason::Stop, 0),
         Step::ModelCall,
     ];
     let settings = json!({ "purgeErrors": { "cooldownTurns": 0, "minArgChars": 0 } });

@@ -16,9 +16,8 @@ use super::stored::{adopt, happen, session_options};
 use super::turns::{is_final_reply, messages, turn_ends};
 use super::{Break, Call, Cause, Options, Replayed, Watcher};
 use crate::formats::{self, Event, Format, Recording};
-use crate::price::utf16_len;
 use crate::summarizer::Task;
-use crate::{Activity, Decant, JobKind, JobUsage, Level, Message, Outcome, Session, Usage, tokens};
+use crate::{Activity, Decant, JobKind, Level, Message, Session, Usage};
 
 /// What a model's name in the recording is called, to notice that it changes.
 type ModelName = String;
@@ -465,60 +464,4 @@ fn billed_prompt(answer: &Message) -> Option<u64> {
     let usage: &Value = answer.as_json().get("usage")?;
     let count = |key: &str| usage[key].as_u64().unwrap_or(0);
     Some(count("input") + count("cacheRead") + count("cacheWrite")).filter(|total| *total > 0)
-}
-
-impl Replayed {
-    fn new(path: &Path, recording: &Recording) -> Self {
-        Self {
-            name: path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-            format: recording.format.name(),
-            notes: recording.notes.clone(),
-            calls: Vec::new(),
-            requests: 0,
-            asked_tokens: 0,
-            answer_tokens: 0,
-            asked_chars: 0,
-            answer_chars: 0,
-            flushes: std::collections::BTreeMap::new(),
-            refs: 0,
-            blocks: 0,
-            strategies: Vec::new(),
-            notices: Vec::new(),
-            violation: None,
-            checks: 0,
-            context: Vec::new(),
-        }
-    }
-
-    /// Accounts for a request, and fills in what the summarizer does not say of its usage.
-    fn asked(&mut self, prompt: &str, outcome: &mut Outcome) {
-        self.requests += 1;
-        // Providers do not bill a request that they refuse.
-        let Outcome::Answered(answer) = outcome else {
-            return;
-        };
-        let usage = answer.usage.get_or_insert_with(|| JobUsage {
-            input: tokens::of_text(prompt),
-            output: tokens::of_text(&answer.text),
-            cost: None,
-        });
-        self.asked_tokens += usage.input;
-        self.answer_tokens += usage.output;
-        self.asked_chars += utf16_len(prompt);
-        self.answer_chars += utf16_len(&answer.text);
-    }
-}
-
-impl Call {
-    /// The part of the context that the pruner leaves.
-    fn pruned_share(&self) -> f64 {
-        match self.unpruned.all.tokens {
-            0 => 1.0,
-            all => self.pruned.all.tokens as f64 / all as f64,
-        }
-    }
 }

@@ -1,12 +1,14 @@
 //! What a replay comes to.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{Cause, Side, Size, Violation};
-use crate::price::{Amounts, Rates};
-use crate::{Message, Notice, Strategy};
+use crate::formats::Recording;
+use crate::price::{Amounts, Rates, utf16_len};
+use crate::{JobUsage, Message, Notice, Outcome, Strategy, tokens};
 
 /// One model call.
 #[derive(Clone, Debug)]
@@ -73,6 +75,14 @@ pub struct Replayed {
 }
 
 impl Call {
+    /// The part of the context that the pruner leaves.
+    pub(super) fn pruned_share(&self) -> f64 {
+        match self.unpruned.all.tokens {
+            0 => 1.0,
+            all => self.pruned.all.tokens as f64 / all as f64,
+        }
+    }
+
     /// A size in tokens as they are billed.
     #[must_use]
     pub fn tokens(&self, size: Size) -> u64 {
@@ -81,6 +91,50 @@ impl Call {
 }
 
 impl Replayed {
+    pub(super) fn new(path: &Path, recording: &Recording) -> Self {
+        Self {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            format: recording.format.name(),
+            notes: recording.notes.clone(),
+            calls: Vec::new(),
+            requests: 0,
+            asked_tokens: 0,
+            answer_tokens: 0,
+            asked_chars: 0,
+            answer_chars: 0,
+            flushes: BTreeMap::new(),
+            refs: 0,
+            blocks: 0,
+            strategies: Vec::new(),
+            notices: Vec::new(),
+            violation: None,
+            checks: 0,
+            context: Vec::new(),
+        }
+    }
+
+    /// Accounts for a request, and fills in what the summarizer does not say of its usage.
+    pub(super) fn asked(&mut self, prompt: &str, outcome: &mut Outcome) {
+        self.requests += 1;
+        // Providers do not bill a request that they refuse.
+        let Outcome::Answered(answer) = outcome else {
+            return;
+        };
+        let usage = answer.usage.get_or_insert_with(|| JobUsage {
+            input: tokens::of_text(prompt),
+            output: tokens::of_text(&answer.text),
+            cost: None,
+        });
+        self.asked_tokens += usage.input;
+        self.answer_tokens += usage.output;
+        self.asked_chars += utf16_len(prompt);
+        self.answer_chars += utf16_len(&answer.text);
+    }
+
     /// Scaled tokens of all calls.
     #[must_use]
     pub fn tokens(&self, side: impl Fn(&Call) -> Side, is_pruned: bool) -> Totals {

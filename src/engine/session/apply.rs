@@ -1,8 +1,8 @@
 //! The second half of a commit: what is in the log comes to be in memory.
 
 use super::Session;
-use super::commit::Written;
 use super::commit::drafts_of;
+use super::commit::{Written, WrittenSpan};
 use super::flush::{Fate, Flush, Original, Skip, SpanWork};
 use crate::engine::archive::{Batch, Member};
 use crate::engine::block::{self, Block, Extent, State};
@@ -55,9 +55,9 @@ impl Session {
         }
         self.apply_skips(flush);
         let mut made = Vec::new();
-        for (index, body, backfill, entry) in written.spans {
-            if let Some(span) = flush.spans.get(index) {
-                self.apply_span(span, body, backfill, entry, now_ms);
+        for written in written.spans {
+            if let Some(span) = flush.spans.get(written.index) {
+                self.apply_span(span, written, now_ms);
                 made.push(span.id);
             }
         }
@@ -119,25 +119,17 @@ impl Session {
         }
     }
 
-    fn apply_span(
-        &mut self,
-        span: &SpanWork,
-        body: String,
-        backfill: Option<EntryId>,
-        entry: EntryId,
-        now_ms: u64,
-    ) {
-        if let Some(backfill) = backfill {
+    fn apply_span(&mut self, span: &SpanWork, written: WrittenSpan, now_ms: u64) {
+        if let Some(backfill) = written.backfill {
             let drafts = self.backfill_drafts(span);
             self.admit(&backfill, drafts, now_ms);
         }
-        let dropped = self.dropped_by(span);
         for superseded in &span.supersedes {
             self.supersede(*superseded);
         }
         self.add_block(Block {
             id: span.id,
-            entry,
+            entry: written.entry,
             extents: span.extents.clone(),
             refs: span.refs.clone(),
             protected: span
@@ -145,11 +137,11 @@ impl Session {
                 .iter()
                 .filter_map(|at| self.transcript.key_at(*at))
                 .collect(),
-            body,
+            body: written.body,
             compressed_at_ms: now_ms,
             state: State::Unplaced,
         });
-        self.claim_batches(span.id, Some(&dropped));
+        self.claim_batches(span.id, Some(&written.dropped));
         if !span.is_merge() {
             let stats = &mut self.summarizer.stats;
             stats.chains_compressed = stats.chains_compressed.saturating_add(1);

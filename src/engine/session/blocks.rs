@@ -8,10 +8,31 @@ use super::settle::plan_position;
 use super::{Blocks, Position, Session};
 use crate::engine::archive::Member;
 use crate::engine::block::{Extent, Placement, State};
-use crate::engine::ids::BlockId;
+use crate::engine::ids::{BlockId, OccurrenceKey};
 use crate::engine::plan::{Aspect, Change, Inserted, Part};
 use crate::engine::size::Size;
 use crate::engine::transcript::{Kind, ToolResult};
+
+/// The results that a block takes out of the context, as its entry has them.
+pub(super) struct Dropped<'a>(Option<BTreeSet<&'a str>>);
+
+impl<'a> Dropped<'a> {
+    /// `keys` are `id@ms`; old logs have none, and there any result that the block names counts.
+    pub(super) fn of(keys: Option<&'a [String]>) -> Self {
+        Self(keys.map(|keys| {
+            let mut set = BTreeSet::new();
+            set.extend(keys.iter().map(String::as_str));
+            set
+        }))
+    }
+
+    pub(super) fn has(&self, result: &OccurrenceKey) -> bool {
+        let Some(keys) = &self.0 else {
+            return true;
+        };
+        keys.contains(result.to_string().as_str())
+    }
+}
 
 impl Blocks {
     /// What the blocks of the log stand for.
@@ -169,7 +190,7 @@ impl Session {
             return;
         };
         let mut parts = vec![Part::Text(text)];
-        for at in placement.runs.iter().flat_map(|run| run.positions()) {
+        for at in placement.dropped() {
             let has_other_parts = |result: &ToolResult| !result.other_parts.is_empty();
             if self.transcript.result(at).is_some_and(has_other_parts)
                 && self.is_shown_in(block, at)
@@ -209,7 +230,7 @@ impl Session {
             self.blocks.replies.remove(reply);
             self.settle(*reply);
         }
-        for at in placement.runs.iter().flat_map(|run| run.positions()) {
+        for at in placement.dropped() {
             self.note_result(at);
             self.settle(at);
         }
@@ -223,8 +244,8 @@ impl Session {
 
     /// Results that came when the block stood for their turns already.
     fn late_results(&self, placement: &Placement) -> Vec<Position> {
-        let dropped = placement.runs.iter().flat_map(|run| run.positions());
-        dropped
+        placement
+            .dropped()
             .filter_map(|at| self.transcript.assistant(at))
             .flat_map(|assistant| &assistant.calls)
             .filter_map(|call| call.result)
@@ -264,8 +285,7 @@ impl Session {
         let Some(block) = self.blocks.all.get(&id) else {
             return;
         };
-        let mut keys = BTreeSet::new();
-        keys.extend(dropped.into_iter().flatten());
+        let dropped = Dropped::of(dropped);
         let mut refs = BTreeSet::new();
         refs.extend(block.refs.iter().copied());
         let mut batches = BTreeSet::new();
@@ -276,10 +296,7 @@ impl Session {
             };
             let all = batch.records.iter().all(|record| {
                 let record = self.archive.record(*record);
-                record.is_some_and(|record| {
-                    refs.contains(&record.name)
-                        && (dropped.is_none() || keys.contains(&record.key.to_string()))
-                })
+                record.is_some_and(|record| refs.contains(&record.name) && dropped.has(&record.key))
             });
             if all && let Some(batch) = self.archive.batch_mut(index) {
                 batch.block = Some(id);

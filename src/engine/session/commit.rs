@@ -21,9 +21,21 @@ use crate::engine::transcript::Chain;
 pub(super) struct Written {
     pub(super) batches: Vec<(usize, EntryId, EntryId)>,
     pub(super) aliases: Vec<(Position, Original, EntryId, entry::Alias)>,
-    pub(super) spans: Vec<(usize, String, Option<EntryId>, EntryId)>,
+    pub(super) spans: Vec<WrittenSpan>,
     /// Whether a name that this flush gave out is in the log.
     has_names: bool,
+}
+
+/// What has been written of a span.
+pub(super) struct WrittenSpan {
+    /// Which of the flush's spans it is.
+    pub(super) index: usize,
+    pub(super) body: String,
+    /// The entry of what was archived without a summary.
+    pub(super) backfill: Option<EntryId>,
+    pub(super) entry: EntryId,
+    /// The results that it takes out of the context, as `id@ms`.
+    pub(super) dropped: Vec<String>,
 }
 
 /// What a flush came to.
@@ -213,7 +225,13 @@ impl Session {
                 .unwrap_or_else(|| span.body.text().to_owned());
             let entry = host.append(entry::CHAIN, &entry::write(&chain))?;
             written.has_names = true;
-            written.spans.push((index, body, backfill, entry));
+            written.spans.push(WrittenSpan {
+                index,
+                body,
+                backfill,
+                entry,
+                dropped: chain.dropped_occurrence_keys.unwrap_or_default(),
+            });
         }
         // The commit. Everything above counts from here on.
         match &result.frontier {
@@ -325,12 +343,7 @@ impl Session {
             .collect()
     }
 
-    /// The results that a span takes out of the context, as `id@ms`.
-    pub(super) fn dropped_by(&self, span: &SpanWork) -> Vec<String> {
-        let results = self.dropped_results(span);
-        results.iter().map(ToString::to_string).collect()
-    }
-
+    /// The results that a span takes out of the context.
     fn dropped_results(&self, span: &SpanWork) -> Vec<OccurrenceKey> {
         let blocks = span
             .supersedes
@@ -393,12 +406,12 @@ impl Session {
         entry::Chain {
             block_id: span.id.to_string(),
             start_user_timestamp: start,
-            dropped_tool_call_ids: dropped.into_iter().map(|key| key.call_id).collect(),
             final_assistant_timestamp: end,
             tool_refs: span.refs.iter().map(ToString::to_string).collect(),
             compressed_at: self.now_ms,
             range_summary_text: fused,
-            dropped_occurrence_keys: Some(self.dropped_by(span)),
+            dropped_occurrence_keys: Some(dropped.iter().map(ToString::to_string).collect()),
+            dropped_tool_call_ids: dropped.into_iter().map(|key| key.call_id).collect(),
             protected_occurrence_keys: (!protected.is_empty())
                 .then(|| protected.iter().map(ToString::to_string).collect()),
             protected_tool_call_ids: protected.into_iter().map(|key| key.call_id).collect(),

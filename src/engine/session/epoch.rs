@@ -163,11 +163,9 @@ impl Session {
         let Some(load) = &self.load.epoch else {
             return;
         };
-        let is_last = self.transcript.mark(at) == load.mark;
-        let is_old = self
-            .transcript
-            .slot(at)
-            .is_some_and(|slot| slot.at_ms <= load.at_ms);
+        let at_ms = self.transcript.slot(at).map_or(u64::MAX, |slot| slot.at_ms);
+        let is_last = at_ms == load.at_ms && self.transcript.mark(at) == load.mark;
+        let is_old = at_ms <= load.at_ms;
         if is_last || (is_old && !load.is_found) {
             self.epoch.end = at + 1;
         }

@@ -1,6 +1,7 @@
 //! The second half of a load: from the facts of the log to the state of the process before.
 
 use super::Session;
+use super::blocks::Dropped;
 use super::restore::{EpochMark, Fact, Restoring, Summary, key_of};
 use crate::engine::archive::{Alias, Batch, Blob, Record, Standing, Stored};
 use crate::engine::block::{Block, Extent, Outline, State};
@@ -248,13 +249,13 @@ impl Session {
         dropped: Option<&[String]>,
         restoring: &Restoring,
     ) -> String {
+        let dropped = Dropped::of(dropped);
         let is_own = |name: &Ref| {
             let record = self
                 .archive
                 .named(*name)
                 .and_then(|at| self.archive.record(at));
-            let key = record.map(|record| record.key.to_string());
-            dropped.is_none_or(|dropped| key.is_some_and(|key| dropped.contains(&key)))
+            record.is_none_or(|record| dropped.has(&record.key))
         };
         let mut batches: Vec<usize> = Vec::new();
         for name in refs.iter().filter(|name| is_own(name)) {

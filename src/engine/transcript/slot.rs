@@ -124,28 +124,18 @@ impl Slot {
 
     #[must_use]
     pub fn as_result(&self) -> Option<&ToolResult> {
-        match &self.kind {
-            Kind::Result(result) => Some(result),
-            Kind::User
-            | Kind::Assistant(_)
-            | Kind::Summary { .. }
-            | Kind::Prompt
-            | Kind::Block
-            | Kind::Other => None,
-        }
+        let Kind::Result(result) = &self.kind else {
+            return None;
+        };
+        Some(result)
     }
 
     #[must_use]
     pub fn as_assistant(&self) -> Option<&Assistant> {
-        match &self.kind {
-            Kind::Assistant(assistant) => Some(assistant),
-            Kind::User
-            | Kind::Result(_)
-            | Kind::Summary { .. }
-            | Kind::Prompt
-            | Kind::Block
-            | Kind::Other => None,
-        }
+        let Kind::Assistant(assistant) = &self.kind else {
+            return None;
+        };
+        Some(assistant)
     }
 }
 
@@ -155,6 +145,7 @@ impl ToolResult {
         OccurrenceKey::new(self.call_id.clone(), at_ms)
     }
 }
+
 fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
     let mut assistant = Assistant {
         stop,
