@@ -24,16 +24,20 @@
     )
 )]
 
-pub mod archive;
 pub mod arguments;
+pub mod basis;
 pub mod blob_name;
 pub mod block;
 pub mod config;
 pub mod cut;
 pub mod delimiter;
 pub mod digest;
+pub mod draft;
 pub mod entry;
+pub mod facts;
+pub mod flush;
 pub mod glob;
+pub mod hook;
 pub mod host;
 pub mod ids;
 pub mod message;
@@ -48,3 +52,4 @@ pub mod size;
 pub mod stub;
 pub mod summary;
 pub mod transcript;
+pub mod view;

@@ -2,7 +2,6 @@
 
 use super::delimiter::disarm;
 use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
-use super::transcript::Position;
 
 /// A span of whole turns that one user message stands for.
 #[derive(Clone, Debug)]
@@ -17,7 +16,7 @@ pub struct Block {
     pub protected: Vec<OccurrenceKey>,
     pub body: String,
     pub compressed_at_ms: u64,
-    pub state: State,
+    pub validity: Validity,
 }
 
 /// Which turns a block stands for, by timestamps.
@@ -29,12 +28,31 @@ pub enum Extent {
     Turns { first_at_ms: u64, last_at_ms: u64 },
 }
 
-/// Whether a block stands in the context.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Its boundaries are not in the transcript, or not exactly once.
-    Unplaced,
-    Placed(Placement),
+impl Extent {
+    /// When its first message began.
+    #[must_use]
+    pub fn start_ms(&self) -> u64 {
+        match self {
+            Self::Chain { anchor_at_ms, .. } => *anchor_at_ms,
+            Self::Turns { first_at_ms, .. } => *first_at_ms,
+        }
+    }
+
+    /// When its last message began.
+    #[must_use]
+    pub fn end_ms(&self) -> u64 {
+        match self {
+            Self::Chain { reply_at_ms, .. } => *reply_at_ms,
+            Self::Turns { last_at_ms, .. } => *last_at_ms,
+        }
+    }
+}
+
+/// What the log says of a block since it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// It stands in the context wherever its span is found.
+    InForce,
     /// A later block stands in its place.
     Superseded,
     /// The user has taken it back.
@@ -48,71 +66,6 @@ impl Block {
         self.protected.iter().any(|shown| {
             shown.call_id == result.call_id && (shown.at_ms.is_none() || shown == result)
         })
-    }
-
-    /// The messages that it takes out of the context, while it is placed.
-    pub fn dropped(&self) -> impl Iterator<Item = Position> {
-        let placement = match &self.state {
-            State::Placed(placement) => Some(placement),
-            State::Unplaced | State::Superseded | State::Undone => None,
-        };
-        placement.into_iter().flat_map(Placement::dropped)
-    }
-
-    /// The final replies that stay behind it, while it is placed.
-    #[must_use]
-    pub fn replies(&self) -> &[Position] {
-        match &self.state {
-            State::Placed(placement) => &placement.replies,
-            State::Unplaced | State::Superseded | State::Undone => &[],
-        }
-    }
-}
-
-/// Where a block stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// The block's message follows this position.
-    pub behind: Position,
-    /// Runs of dropped messages, rising.
-    pub runs: Vec<Run>,
-    /// The final replies, which stay; empty while the chain is open.
-    pub replies: Vec<Position>,
-}
-
-impl Placement {
-    /// The dropped messages, rising.
-    pub fn dropped(&self) -> impl Iterator<Item = Position> {
-        self.runs.iter().flat_map(|run| run.positions())
-    }
-}
-
-/// The half-open range `from..to` of positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub from: Position,
-    pub to: Position,
-}
-
-impl Run {
-    /// Joins rising positions to runs.
-    #[must_use]
-    pub fn join(positions: &[Position]) -> Vec<Self> {
-        let mut runs: Vec<Self> = Vec::new();
-        for &at in positions {
-            match runs.last_mut() {
-                Some(last) if last.to == at => last.to = at + 1,
-                Some(_) | None => runs.push(Self {
-                    from: at,
-                    to: at + 1,
-                }),
-            }
-        }
-        runs
-    }
-
-    pub fn positions(self) -> impl Iterator<Item = Position> {
-        self.from..self.to
     }
 }
 
@@ -239,21 +192,6 @@ impl Outline<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn positions_join_to_runs() {
-        let run = |from, to| Run { from, to };
-        for (positions, runs) in [
-            (vec![], vec![]),
-            (vec![3], vec![run(3, 4)]),
-            (
-                vec![1, 2, 3, 5, 6, 9],
-                vec![run(1, 4), run(5, 7), run(9, 10)],
-            ),
-        ] {
-            assert_eq!(Run::join(&positions), runs);
-        }
-    }
 
     #[test]
     fn names_in_braces_become_bodies_once() {

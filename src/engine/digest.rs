@@ -38,6 +38,14 @@ impl ContentHash {
     }
 }
 
+impl ContentHash {
+    /// Whether it is the hash of an empty output of this tool.
+    #[must_use]
+    pub fn is_of_nothing(&self, tool: &str) -> bool {
+        self.raw.is_none() && *self == Self::of(tool, "")
+    }
+}
+
 /// The text with line ends of one kind, no blanks and tabs before them, and no white space around
 /// it.
 ///

@@ -236,8 +236,27 @@ pub struct DroppedText {
     pub text: String,
 }
 
+/// How a flush ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushOutcome {
+    Summarized,
+    /// No summary would have been shorter.
+    SkippedOversized,
+    /// There was too little to summarize.
+    SkippedTrivial,
+    /// All of it was known already.
+    SkippedDeduped,
+    /// The summarizer failed, or the log.
+    Error,
+    /// There was nothing to try; and whatever other programs write.
+    #[default]
+    #[serde(other)]
+    Empty,
+}
+
 /// Data of a [`FRONTIER`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Frontier {
     pub last_attempted_tool_call_id: String,
@@ -248,8 +267,7 @@ pub struct Frontier {
     pub attempted_tool_call_count: u32,
     pub raw_char_count: u64,
     pub summary_char_count: u64,
-    /// `summarized`, `skipped-oversized`, `skipped-trivial` or `skipped-deduped`.
-    pub outcome: String,
+    pub outcome: FlushOutcome,
     /// `id@ms` of each result that was tried and left as it is; `None` in older entries, where all
     /// results up to the last attempted one were tried.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -287,6 +305,29 @@ pub struct Stats {
     pub ranges_summarized: u32,
 }
 
+impl Stats {
+    /// These totals and what came since. Any of them may come from a damaged log or a careless host.
+    #[must_use]
+    pub fn plus(self, since: Self) -> Self {
+        Self {
+            total_input_tokens: self
+                .total_input_tokens
+                .saturating_add(since.total_input_tokens),
+            total_output_tokens: self
+                .total_output_tokens
+                .saturating_add(since.total_output_tokens),
+            total_cost: self.total_cost + since.total_cost,
+            call_count: self.call_count.saturating_add(since.call_count),
+            chains_compressed: self
+                .chains_compressed
+                .saturating_add(since.chains_compressed),
+            ranges_summarized: self
+                .ranges_summarized
+                .saturating_add(since.ranges_summarized),
+        }
+    }
+}
+
 /// Data of a [`METRICS`] entry.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -296,7 +337,7 @@ pub struct FlushMetrics {
     pub trigger: String,
     pub captured_batches: u32,
     pub processed_batches: u32,
-    pub outcome: String,
+    pub outcome: FlushOutcome,
     pub metrics: Gauges,
 }
 

@@ -2,6 +2,14 @@
 
 use super::ids::{EntryId, JobId};
 
+/// What the log has for an entry that was appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub entry: EntryId,
+    /// When it was appended, in Unix milliseconds: what a load is told for it.
+    pub at_ms: u64,
+}
+
 /// Why the host could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
@@ -133,7 +141,7 @@ pub trait Host {
     ///
     /// # Errors
     /// The log cannot be written; nothing was appended.
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError>;
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError>;
 
     /// Appends a custom message at the end of the transcript.
     ///
@@ -144,7 +152,7 @@ pub trait Host {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError>;
+    ) -> Result<Stamp, HostError>;
 
     /// Reads the data of an entry back; of a message `{"content", "details"}`.
     ///

@@ -2,7 +2,7 @@
 //!
 //! What a plan costs depends on what changed since the host's revision, never on its length.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A part of an inserted user message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +101,8 @@ pub struct Plan {
     /// Highest id of the last revision.
     published_id: u32,
     history: VecDeque<Revision>,
+    /// Edits from before the plan was begun anew that have not been set again.
+    stale: BTreeSet<(u32, Aspect)>,
 }
 
 /// What one revision changed.
@@ -116,6 +118,7 @@ impl Plan {
     /// Sets one edit, or withdraws it. Does nothing if it stands so already.
     pub fn set(&mut self, at: u32, aspect: Aspect, change: Option<Change>) {
         let key = (at, aspect);
+        self.stale.remove(&key);
         if self.edits.get(&key).map(|edit| &edit.change) == change.as_ref() {
             return;
         }
@@ -125,6 +128,19 @@ impl Plan {
             if matches!(aspect, Aspect::Insertion(_)) {
                 self.renew_insertions_after(key);
             }
+        }
+    }
+
+    /// From here on every edit has to be set again: those that are not are withdrawn by
+    /// [`Plan::finish_anew`], and those that are the same keep their ids.
+    pub fn begin_anew(&mut self) {
+        self.stale.extend(self.edits.keys().copied());
+    }
+
+    /// Withdraws what has not been set since [`Plan::begin_anew`].
+    pub fn finish_anew(&mut self) {
+        for key in std::mem::take(&mut self.stale) {
+            self.withdraw(key);
         }
     }
 

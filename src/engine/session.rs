@@ -1,8 +1,8 @@
 //! The state machine of one session.
 //!
-//! [`Session`] owns everything that is known of a session: the mirror of the transcript, the
-//! archive, the blocks, the plan and the flush in progress. It is driven by methods named after
-//! the hooks, is told the time, and reaches the outside through [`Host`] only.
+//! [`Session`] holds the [`Basis`] of every decision, the [`View`] that follows from it, and the
+//! flush in progress. It is driven by methods named after the hooks. Each is handed a [`Hook`], which
+//! tells the time and is the only way to the outside.
 //!
 //! **Protocol.** [`Session::open`], then [`Session::restore`] with the log, then [`Session::sync`]
 //! from position 0. Then, for each model call: `sync` what is new, [`Session::plan`], and after the
@@ -14,56 +14,30 @@
 //! plan that the process before it had.
 
 mod answer;
-mod apply;
-mod blocks;
-mod bodies;
-mod candidates;
-mod collect;
 mod commands;
-mod commit;
-mod epoch;
-mod fit;
-mod flush;
-mod jobs;
-pub mod ledger;
-mod legacy;
-mod merge;
+mod drive;
 mod mirror;
-mod rebuild;
-mod records;
 mod report;
-mod report_flush;
-mod restore;
-mod settle;
-mod shares;
-mod spans;
-mod summaries;
+mod tree;
 mod triggers;
-mod untried;
 mod upkeep;
-mod worth;
 
-use std::collections::{BTreeMap, BTreeSet};
+pub use answer::{Answer, Tool};
+pub use report::{BatchProgress, BatchState, Status, StrategyReport};
+pub use tree::{Node, NodeKind};
 
-pub use answer::{Reply, Tool};
-pub use report::{BatchProgress, BatchState, Node, NodeKind, Status, StrategyReport};
-
-use super::archive::{Archive, Member};
-use super::block::{Block, Extent};
-use super::config::Config;
-use super::host::{Host, JobUsage, Notice, Outcome};
-use super::ids::{BlockId, EntryId, JobId, OccurrenceKey};
+use super::basis::{Basis, Rules};
+use super::config::{Config, FlushMode};
+use super::facts::{Changes, Fact, Standing};
+use super::flush::{Flush, Models, Scene};
+use super::hook::Hook;
+use super::host::{HostError, Notice, Outcome, Stamp};
+use super::ids::{EntryId, JobId, OccurrenceKey};
 use super::message::{Message, StopReason};
-use super::plan::{Plan, PlanUpdate};
-use super::protect::Protection;
-use super::transcript::{Position, Transcript};
-use flush::Flush;
-use jobs::Summarizer;
-use ledger::Ledger;
-use restore::{LoadEpoch, Restoring};
-use shares::Shares;
+use super::plan::PlanUpdate;
+use super::transcript::Position;
+use super::view::View;
 use triggers::Budget;
-use untried::Untried;
 
 /// Which session this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,118 +106,20 @@ pub struct Activity {
 /// The state of one session.
 pub struct Session {
     info: SessionInfo,
-    config: Config,
-    protection: Protection,
-    transcript: Transcript,
-    archive: Archive,
-    blocks: Blocks,
-    plan: Plan,
-    ledger: Ledger,
-    shares: Shares,
-    epoch: Epoch,
-    account: Account,
+    basis: Basis,
+    view: View,
     flush: Option<Flush>,
     /// Jobs of a flush that was given up while no host was at hand.
     orphaned_jobs: Vec<JobId>,
-    /// The number of the last flush in the log, committed or not.
-    last_flush: u32,
-    summarizer: Summarizer,
+    models: Models,
     budget: Budget,
-    restoring: Option<Restoring>,
-    load: LoadEpoch,
+    /// The entries of the log, until the transcript comes.
+    loading: Option<Vec<(Stamp, Fact)>>,
     /// Whether no model call has begun since the last turn or reply ended.
     is_at_boundary: bool,
-    /// Whether the final reply is there that the mirror does not have yet.
-    is_closing: bool,
-    /// The time that the hook which is running was told.
-    now_ms: u64,
-    /// Whether everything has to be settled anew before the next hook does its work.
+    /// Whether the view has to be made anew before the next hook does its work.
     is_stale: bool,
-    query_tool_offered: bool,
-    /// Diagnostics by kind and detail that are in the log.
-    diagnosed: BTreeSet<(String, String)>,
-    /// Diagnostics that wait for a hook that can write them.
-    undiagnosed: Vec<(String, String)>,
     status_line: String,
-}
-
-/// The blocks by number, and what they cover.
-#[derive(Default)]
-struct Blocks {
-    all: BTreeMap<BlockId, Block>,
-    last_id: u32,
-    /// Dropped runs: from, to.
-    covered: BTreeMap<Position, Position>,
-    /// The block of each dropped run, by where the run begins.
-    by_run: BTreeMap<Position, BlockId>,
-    /// Which blocks quote a block.
-    quoted_by: BTreeMap<BlockId, Vec<BlockId>>,
-    /// Final replies of compressed chains.
-    replies: BTreeMap<Position, BlockId>,
-    /// Blocks whose boundaries were not found when last looked for.
-    unplaced: BTreeSet<BlockId>,
-    /// Closed chains, by index, that a block may come to stand for.
-    candidates: BTreeSet<usize>,
-    /// Chains, by index, that are not closed, as long as a block may come to stand for their turns.
-    unclosed: BTreeSet<usize>,
-    /// The blocks that end at a timestamp.
-    ends: BTreeMap<u64, Vec<BlockId>>,
-    /// Timestamps of the first messages of chains that the user has taken back.
-    undone: BTreeSet<u64>,
-    /// Spans that a block has been made for, or that are not worth one.
-    decided: BTreeSet<Extent>,
-}
-
-/// Which part of the transcript has been sent, and which part due edits may look at.
-#[derive(Default)]
-struct Epoch {
-    /// Edits become due by counting messages before this position only.
-    end: Position,
-    /// Whether it ended a user turn: the agent's final reply came next.
-    is_closed: bool,
-    /// The last message before it, as the log has it; `None` in a log of an older program.
-    mark: Option<String>,
-    /// The transcript's length at the last model call.
-    sent: Position,
-    last_call_ms: u64,
-    is_cold: bool,
-    /// Assistant messages with a failed call whose arguments are large.
-    purge_waiting: BTreeSet<Position>,
-    /// The same, as long as a result of it is in no record.
-    purge_unarchived: BTreeSet<Position>,
-    /// Outputs of `context_tree_query` that stand as they are.
-    recovered_waiting: BTreeSet<Position>,
-    /// The same, as long as they are in no record.
-    recovered_unarchived: BTreeSet<Position>,
-    /// Results that were archived after the model had seen them.
-    unshown: BTreeSet<Position>,
-    /// How many assistant messages have been looked at for their thinking.
-    thinking_done: usize,
-}
-
-/// The account of what was tried.
-#[derive(Default)]
-struct Account {
-    /// Results that are answered, unprotected and untried.
-    untried: Untried,
-    /// Untried results that have not been looked at for their size.
-    fresh: Vec<Position>,
-    /// Results that were tried and left as they are.
-    skipped: BTreeSet<OccurrenceKey>,
-    /// Results without a call that are not archived yet.
-    orphans: BTreeSet<Position>,
-    /// Where old records, which have no timestamp, were found.
-    legacy: BTreeMap<Position, Member>,
-    legacy_positions: BTreeMap<Member, Position>,
-    /// Summaries by batch: where they stand in the transcript.
-    summaries: BTreeMap<usize, Position>,
-    /// Texts of committed summaries that may have to be inserted; they can be read back from the
-    /// log as well.
-    unseen: BTreeMap<usize, String>,
-    /// Batches whose summary may have to be inserted by the plan.
-    to_place: BTreeSet<usize>,
-    /// Where the plan inserts the summary of a batch.
-    inserted: BTreeMap<usize, u32>,
 }
 
 impl Session {
@@ -256,30 +132,15 @@ impl Session {
         let (config, notices) = Config::parse(config).map_err(SessionError::MalformedConfig)?;
         let session = Self {
             info,
-            protection: Protection::new(&config),
-            config,
-            transcript: Transcript::default(),
-            archive: Archive::default(),
-            blocks: Blocks::default(),
-            plan: Plan::default(),
-            ledger: Ledger::default(),
-            shares: Shares::default(),
-            epoch: Epoch::default(),
-            account: Account::default(),
+            basis: Basis::new(Rules::new(config)),
+            view: View::default(),
             flush: None,
             orphaned_jobs: Vec::new(),
-            last_flush: 0,
-            summarizer: Summarizer::default(),
+            models: Models::default(),
             budget: Budget::default(),
-            restoring: Some(Restoring::default()),
-            load: LoadEpoch::default(),
+            loading: Some(Vec::new()),
             is_at_boundary: false,
-            is_closing: false,
-            now_ms: 0,
             is_stale: true,
-            query_tool_offered: true,
-            diagnosed: BTreeSet::new(),
-            undiagnosed: Vec::new(),
             status_line: String::new(),
         };
         Ok((session, notices))
@@ -297,11 +158,42 @@ impl Session {
     /// [`SessionError::OutOfOrder`] once the transcript has been given. A broken entry is no error:
     /// it is skipped and named in the notices.
     pub fn restore(&mut self, entries: Vec<LogEntry>) -> Result<Vec<Notice>, SessionError> {
-        let Some(restoring) = &mut self.restoring else {
+        let Some(loading) = &mut self.loading else {
             let why = "entries come before the transcript".to_owned();
             return Err(SessionError::OutOfOrder(why));
         };
-        Ok(restoring.take(entries))
+        let mut notices = Vec::new();
+        for entry in entries {
+            match Fact::read(&entry.kind, &entry.data) {
+                Ok(Some(fact)) => loading.push((
+                    Stamp {
+                        entry: entry.id,
+                        at_ms: entry.at_ms,
+                    },
+                    fact,
+                )),
+                Ok(None) => {}
+                Err(why) => notices.push(Notice::warning(format!(
+                    "session log: entry {} ({}) is skipped, it cannot be read: {why}",
+                    entry.id.0, entry.kind
+                ))),
+            }
+        }
+        Ok(notices)
+    }
+
+    /// The results whose text the log holds: nobody will ask for it in the transcript.
+    pub fn known_results(&mut self) -> Vec<OccurrenceKey> {
+        self.finish_restore();
+        let archive = self.basis.facts.archive();
+        // What is only archived may still be summarized, and its text be needed for that.
+        let records = archive
+            .records()
+            .filter(|(_, record)| record.standing != Standing::Archived)
+            .map(|(_, record)| &record.key);
+        let aliases = archive.aliases().map(|alias| &alias.key);
+        let known = records.chain(aliases);
+        known.filter(|key| key.at_ms.is_some()).cloned().collect()
     }
 
     /// From position `at` on the transcript is `tail`; what stood there before is gone.
@@ -310,7 +202,7 @@ impl Session {
     /// [`SessionError::PositionOutOfRange`] if `at` lies behind the end.
     pub fn sync(&mut self, at: u32, tail: Vec<Message>) -> Result<(), SessionError> {
         let at = at as Position;
-        let len = self.transcript.len();
+        let len = self.basis.transcript.len();
         if at > len {
             let len = u32::try_from(len).unwrap_or(u32::MAX);
             return Err(SessionError::PositionOutOfRange(len));
@@ -326,76 +218,62 @@ impl Session {
     }
 
     /// A turn is over: the assistant message and all its results are in the mirror.
-    pub fn turn_end(&mut self, usage: Option<Usage>, now_ms: u64, host: &mut dyn Host) -> Activity {
-        self.begin(now_ms);
+    pub fn turn_end(&mut self, usage: Option<Usage>, hook: &mut Hook<'_>) -> Activity {
+        self.refresh();
         self.is_at_boundary = true;
-        if self.config.enabled {
-            self.keep_up(now_ms, host);
-            self.commit_if_ready(now_ms, host);
+        if self.basis.rules.config.enabled {
+            self.keep_up(hook);
+            self.commit_if_ready(hook);
             if let Some(trigger) = self.turn_trigger(usage) {
-                self.start_flush(trigger, None, now_ms, host);
+                self.start_flush(trigger, None, hook);
             }
         }
-        self.report_status(host);
+        self.report_status(hook.host);
         self.activity()
     }
 
     /// The final reply is there. `closing_at_ms` is its timestamp if it is not in the mirror yet.
-    pub fn reply_end(
-        &mut self,
-        closing_at_ms: Option<u64>,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> Activity {
-        self.begin(now_ms);
-        self.is_closing = closing_at_ms.is_some();
+    pub fn reply_end(&mut self, closing_at_ms: Option<u64>, hook: &mut Hook<'_>) -> Activity {
+        self.refresh();
+        self.basis.epoch.is_closing = closing_at_ms.is_some();
         self.is_at_boundary = true;
-        if self.config.enabled {
-            self.keep_up(now_ms, host);
-            self.commit_if_ready(now_ms, host);
+        if self.basis.rules.config.enabled {
+            self.keep_up(hook);
+            self.commit_if_ready(hook);
             if closing_at_ms.is_some() || self.ends_with_reply() {
-                self.flush_at_reply(closing_at_ms, now_ms, host);
+                self.flush_at_reply(closing_at_ms, hook);
             }
         }
-        self.report_status(host);
+        self.report_status(hook.host);
         self.activity()
     }
 
     /// A model call is about to be made: what changed in the plan since revision `known`.
     ///
     /// `None` means that nothing did. From here on everything in the transcript counts as sent.
-    pub fn plan(
-        &mut self,
-        known: Option<u64>,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> Option<PlanUpdate> {
-        self.begin(now_ms);
+    pub fn plan(&mut self, known: Option<u64>, hook: &mut Hook<'_>) -> Option<PlanUpdate> {
+        self.refresh();
         self.is_at_boundary = false;
-        self.write_diagnostics(host);
-        if self.config.enabled {
-            self.archive_orphans(now_ms, host);
-            self.meet_epoch(now_ms, host);
+        self.write_oddities(hook);
+        if self.basis.rules.config.enabled {
+            self.archive_orphans(hook);
+            self.meet_epoch(hook);
         }
-        self.place_unseen_summaries(host);
-        self.plan.publish();
-        self.epoch.sent = self.transcript.len();
-        self.epoch.last_call_ms = self.epoch.last_call_ms.max(now_ms);
-        self.epoch.is_cold = false;
-        self.plan.update(known)
+        self.view.place_unseen_summaries(&self.basis, hook.host);
+        self.let_go();
+        self.view.plan.publish();
+        let epoch = &mut self.basis.epoch;
+        epoch.sent = self.basis.transcript.len();
+        epoch.last_call_ms = epoch.last_call_ms.max(hook.now_ms);
+        epoch.is_model_new = false;
+        self.view.plan.update(known)
     }
 
     /// A summarizer job has ended. Unknown jobs are ignored.
-    pub fn summary_ready(
-        &mut self,
-        job: JobId,
-        outcome: Outcome,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> Activity {
-        self.begin(now_ms);
-        self.job_ended(job, outcome, now_ms, host);
-        self.report_status(host);
+    pub fn summary_ready(&mut self, job: JobId, outcome: Outcome, hook: &mut Hook<'_>) -> Activity {
+        self.refresh();
+        self.job_ended(job, outcome, hook);
+        self.report_status(hook.host);
         self.activity()
     }
 
@@ -408,39 +286,85 @@ impl Session {
 
     /// The session runs on another model from here on, so its cache is cold.
     pub fn model_changed(&mut self) {
-        self.epoch.is_cold = true;
+        self.basis.epoch.is_model_new = true;
     }
 
     /// Whether the model is offered `context_tree_query`.
     pub fn query_tool_offered(&mut self, offered: bool) {
-        if self.query_tool_offered != offered {
-            self.query_tool_offered = offered;
-            self.is_stale = true;
-        }
+        self.is_stale |= self.basis.rules.query_tool_offered != offered;
+        self.basis.rules.query_tool_offered = offered;
     }
 
     /// The process is about to end: a flush in progress is given up.
-    pub fn shutdown(&mut self, host: &mut dyn Host) {
-        self.write_diagnostics(host);
-        self.abandon_flush(host);
+    pub fn shutdown(&mut self, hook: &mut Hook<'_>) {
+        self.write_oddities(hook);
+        self.abandon_flush(hook.host);
     }
 
     /// Whether the last message of the assistant is a final reply: it stopped by itself and calls no
     /// tool.
     fn ends_with_reply(&self) -> bool {
-        let last = self.transcript.assistants().last();
-        last.and_then(|at| self.transcript.assistant(*at))
+        let last = self.basis.transcript.assistants().last();
+        last.and_then(|at| self.basis.transcript.assistant(*at))
             .is_some_and(|reply| reply.stop == StopReason::Stop && reply.calls.is_empty())
     }
 
-    fn begin(&mut self, now_ms: u64) {
-        self.now_ms = now_ms;
-        self.refresh();
+    /// Ends the restoring: from here on the transcript may come.
+    fn finish_restore(&mut self) {
+        if let Some(entries) = self.loading.take() {
+            self.basis.facts.load(entries);
+            self.basis.seek_epoch();
+        }
+    }
+
+    /// Makes the view anew, if a load, a cut or a setting has made it necessary.
+    fn refresh(&mut self) {
+        self.finish_restore();
+        if std::mem::take(&mut self.is_stale) {
+            self.basis.settle_in();
+            self.view.renew(&self.basis);
+            self.let_go();
+        }
+    }
+
+    /// Appends an entry to the log and, once it is there, applies it.
+    fn write(&mut self, fact: Fact, hook: &mut Hook<'_>) -> Result<(), HostError> {
+        let stamp = fact.append(hook.host)?;
+        let changes = self.basis.facts.apply(stamp, fact);
+        self.follow(&changes);
+        Ok(())
+    }
+
+    /// The facts have changed: so does what follows from them.
+    fn follow(&mut self, changes: &Changes) {
+        if changes.is_epoch {
+            self.basis.advance_epoch();
+        }
+        self.view.apply(&self.basis, changes);
+        self.let_go();
+    }
+
+    /// Lets the texts go that the log can give back and that nobody needs here.
+    fn let_go(&mut self) {
+        for (at, site) in self.view.take_unneeded() {
+            self.basis.transcript.release(at);
+            if let Some(site) = site {
+                self.basis.transcript.release_arguments(site);
+            }
+        }
+        for batch in self.view.take_placed_summaries() {
+            self.basis.facts.release_summary(batch);
+        }
+    }
+
+    /// What is looked at while nobody has asked for a flush.
+    fn scene(&self) -> Scene<'_> {
+        Scene::idle(&self.basis, &self.view)
     }
 
     fn activity(&self) -> Activity {
         let running_jobs = self.flush.as_ref().map_or(0, Flush::unfinished_jobs);
-        let blocking = self.config.flush_mode == super::config::FlushMode::Blocking
+        let blocking = self.basis.rules.config.flush_mode == FlushMode::Blocking
             || self.flush.as_ref().is_some_and(Flush::is_manual);
         Activity {
             pending_turns: self.pending_turns(),
@@ -451,6 +375,6 @@ impl Session {
 
     /// Tool-using turns with results that wait for a flush.
     fn pending_turns(&self) -> u32 {
-        self.account.untried.sums().n_turns
+        self.view.untried().sums().n_turns
     }
 }

@@ -10,7 +10,7 @@ mod slot;
 
 use std::collections::BTreeMap;
 
-pub use chain::{Chain, ChainEnd};
+pub use chain::{Chain, ChainEnd, ChainId};
 pub use slot::{Assistant, Call, Kind, Slot, ToolResult};
 
 use super::ids::OccurrenceKey;
@@ -64,8 +64,8 @@ pub struct Transcript {
     /// The last message of the assistant that stopped by itself and calls no tool.
     last_reply: Option<Position>,
     chains: Vec<Chain>,
-    /// Indexes of the chains that are over: closed or interrupted.
-    finished: Vec<usize>,
+    /// The chains that are over: closed or interrupted.
+    finished: Vec<ChainId>,
     /// Unanswered calls by id, oldest first; also those of messages that hosts do not send, so that
     /// their results are not taken for answers to older calls.
     unanswered: BTreeMap<String, Vec<CallSite>>,
@@ -116,15 +116,33 @@ impl Transcript {
         self.assistant(site.assistant)?.calls.get(site.call)
     }
 
-    #[must_use]
-    pub fn chains(&self) -> &[Chain] {
-        &self.chains
+    /// The chains, oldest first.
+    pub fn chains(&self) -> impl DoubleEndedIterator<Item = (ChainId, &Chain)> {
+        let chains = self.chains.iter().enumerate();
+        chains.map(|(index, chain)| (ChainId(index), chain))
     }
 
-    /// Indexes of the chains that are over, rising: a final reply has closed them, or another prompt
-    /// has interrupted them.
     #[must_use]
-    pub fn finished_chains(&self) -> &[usize] {
+    pub fn chain(&self, id: ChainId) -> Option<&Chain> {
+        self.chains.get(id.0)
+    }
+
+    #[must_use]
+    pub fn last_chain(&self) -> Option<(ChainId, &Chain)> {
+        let last = self.chains.len().checked_sub(1)?;
+        Some((ChainId(last), self.chains.get(last)?))
+    }
+
+    /// The chain before the last one.
+    #[must_use]
+    pub fn last_chain_but_one(&self) -> Option<&Chain> {
+        self.chains.get(self.chains.len().checked_sub(2)?)
+    }
+
+    /// The chains that are over, rising: a final reply has closed them, or another prompt has
+    /// interrupted them.
+    #[must_use]
+    pub fn finished_chains(&self) -> &[ChainId] {
         &self.finished
     }
 
@@ -198,24 +216,25 @@ impl Transcript {
         all - older.copied().unwrap_or_default()
     }
 
-    /// The index of the last chain that begins before a position.
+    /// The last chain that begins before a position.
     #[must_use]
-    pub fn chain_before(&self, at: Position) -> Option<usize> {
+    pub fn chain_before(&self, at: Position) -> Option<ChainId> {
         self.chains
             .partition_point(|chain| chain.start() < at)
             .checked_sub(1)
+            .map(ChainId)
     }
 
-    /// The index of the chain that a message belongs to.
+    /// The chain that a message belongs to.
     #[must_use]
-    pub fn chain_at(&self, at: Position) -> Option<usize> {
-        let index = self.chain_before(at + 1)?;
-        let belongs = match self.chains.get(index)?.end {
+    pub fn chain_at(&self, at: Position) -> Option<ChainId> {
+        let id = self.chain_before(at + 1)?;
+        let belongs = match self.chain(id)?.end {
             ChainEnd::Open => true,
             ChainEnd::Closed(reply) => at <= reply,
             ChainEnd::Interrupted(next) => at < next,
         };
-        belongs.then_some(index)
+        belongs.then_some(id)
     }
 
     /// How many user messages stand in `from..to`.
@@ -316,17 +335,6 @@ impl Transcript {
     pub fn release(&mut self, at: Position) {
         if let Some(Kind::Result(result)) = self.slots.get_mut(at).map(|slot| &mut slot.kind) {
             result.text = None;
-        }
-    }
-
-    /// Lets text and arguments of an assistant message go.
-    pub fn release_assistant(&mut self, at: Position) {
-        if let Some(Kind::Assistant(assistant)) = self.slots.get_mut(at).map(|slot| &mut slot.kind)
-        {
-            assistant.text = String::new();
-            for call in &mut assistant.calls {
-                call.arguments = None;
-            }
         }
     }
 

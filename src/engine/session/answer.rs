@@ -1,8 +1,10 @@
 //! The tools that the model calls: `context_tree_query`, and the compress tool.
 
-use super::{Member, Session};
-use crate::engine::archive::{Alias, Record};
+use super::Session;
 use crate::engine::entry;
+use crate::engine::facts::{Alias, Member, Record};
+use crate::engine::flush::texts_of_block;
+use crate::engine::hook::Hook;
 use crate::engine::host::{Host, HostError};
 use crate::engine::ids::{BlockId, OccurrenceKey, Ref};
 use crate::engine::query::names::{Name, resolve_spelling};
@@ -22,14 +24,14 @@ pub struct Tool {
 
 /// What a tool call is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct Answer {
     pub text: String,
     pub is_error: bool,
     /// Occurrences whose non-text parts the host should attach.
     pub attachments: Vec<OccurrenceKey>,
 }
 
-impl Reply {
+impl Answer {
     fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -56,7 +58,7 @@ impl Session {
             description: description.to_owned(),
             parameters: parameters.to_owned(),
         }];
-        if self.config.compress_tool {
+        if self.basis.rules.config.compress_tool {
             tools.push(Tool {
                 name: COMPRESS_TOOL.to_owned(),
                 description: "Call this when a sub-task is done: its finished turns are put away \
@@ -70,34 +72,36 @@ impl Session {
     }
 
     /// Answers a call of one of these tools.
-    pub fn call(&mut self, tool: &str, arguments: &str, now_ms: u64, host: &mut dyn Host) -> Reply {
-        self.begin(now_ms);
+    pub fn call(&mut self, tool: &str, arguments: &str, hook: &mut Hook<'_>) -> Answer {
+        self.refresh();
         match tool {
             query::TOOL_NAME => match Request::parse(arguments) {
-                Ok(request) => self.query(&request, host),
-                Err(why) => Reply::error(why),
+                Ok(request) => self.query(&request, hook.host),
+                Err(why) => Answer::error(why),
             },
-            COMPRESS_TOOL if self.config.compress_tool => {
-                if !self.may_replace() || !self.config.chain_compression.enabled {
-                    return Reply::error("context compression is switched off");
+            COMPRESS_TOOL if self.basis.rules.config.compress_tool => {
+                if !self.basis.rules.may_replace()
+                    || !self.basis.rules.config.chain_compression.enabled
+                {
+                    return Answer::error("context compression is switched off");
                 }
                 self.budget.compress_asked = true;
-                Reply::new("The finished turns are compressed when this turn ends.")
+                Answer::new("The finished turns are compressed when this turn ends.")
             }
-            _ => Reply::error(format!("there is no tool `{tool}` here")),
+            _ => Answer::error(format!("there is no tool `{tool}` here")),
         }
     }
 
-    fn query(&self, request: &Request, host: &mut dyn Host) -> Reply {
+    fn query(&self, request: &Request, host: &mut dyn Host) -> Answer {
         let mut answers: Vec<String> = Vec::new();
         let mut attachments = Vec::new();
-        let knows_id = |id: &str| self.archive.members_of(id).next().is_some();
+        let knows_id = |id: &str| self.basis.facts.archive().members_of(id).next().is_some();
         for written in &request.names {
             for name in resolve_spelling(written, &knows_id) {
                 self.answer_name(&name, request, host, &mut answers, &mut attachments);
             }
         }
-        Reply {
+        Answer {
             text: query::join(&answers),
             is_error: false,
             attachments,
@@ -115,13 +119,15 @@ impl Session {
         let title = title_of(name);
         let members: Vec<Member> = match name {
             Name::Ref(name) => self
-                .archive
+                .basis
+                .facts
+                .archive()
                 .named(*name)
                 .map(Member::Record)
                 .into_iter()
                 .collect(),
-            Name::Id(id) => self.archive.members_of(id).collect(),
-            Name::Occurrence(key) => self.archive.member(key).into_iter().collect(),
+            Name::Id(id) => self.basis.facts.archive().members_of(id).collect(),
+            Name::Occurrence(key) => self.basis.facts.archive().member(key).into_iter().collect(),
             Name::Block(id) => {
                 answers.push(self.answer_block(*id, request, host));
                 return;
@@ -133,16 +139,24 @@ impl Session {
         }
         let is_shared = members.len() > 1;
         for member in members {
-            let title = match self.archive.key_of(member) {
+            let title = match self.basis.facts.archive().key_of(member) {
                 Some(key) if is_shared => key.to_string(),
                 Some(_) | None => title.clone(),
             };
             answers.push(self.answer_member(&title, member, request, host));
             let has_other_parts = self
-                .archive
+                .basis
+                .facts
+                .archive()
                 .original(member)
                 .is_some_and(|record| record.has_other_parts);
-            if let Some(key) = self.archive.key_of(member).filter(|_| has_other_parts) {
+            if let Some(key) = self
+                .basis
+                .facts
+                .archive()
+                .key_of(member)
+                .filter(|_| has_other_parts)
+            {
                 attachments.push(key.clone());
             }
         }
@@ -150,7 +164,7 @@ impl Session {
 
     /// Which refs there are, in words for the model.
     fn known_names(&self) -> String {
-        match self.archive.last_named() {
+        match self.basis.facts.archive().last_named() {
             Some(Ref(1)) => "t1".to_owned(),
             Some(last) => format!("t1..{last}"),
             None => String::new(),
@@ -164,11 +178,11 @@ impl Session {
         request: &Request,
         host: &mut dyn Host,
     ) -> String {
-        let Some(record) = self.archive.original(member) else {
+        let Some(record) = self.basis.facts.archive().original(member) else {
             return query::not_found(title, &self.known_names());
         };
         let alias = match member {
-            Member::Alias(index) => self.archive.alias(index),
+            Member::Alias(index) => self.basis.facts.archive().alias(index),
             Member::Record(_) => None,
         };
         let original = read_record(record, host);
@@ -201,13 +215,26 @@ impl Session {
         query::render(&found, request)
     }
 
+    /// The original of a member, byte for byte; `None` if it cannot be read.
+    pub(super) fn original(&self, member: Member, host: &mut dyn Host) -> Option<String> {
+        let archive = self.basis.facts.archive();
+        if let Member::Alias(id) = member {
+            let alias = archive.alias(id)?;
+            if alias.has_own_text {
+                return Some(read_alias(alias, host)?.result_text);
+            }
+        }
+        let stored = read_record(archive.original(member)?, host);
+        stored.ok().map(|stored| stored.text)
+    }
+
     /// A block answers with what its dropped messages said, and names what its calls returned.
     fn answer_block(&self, id: BlockId, request: &Request, host: &mut dyn Host) -> String {
-        let Some(block) = self.blocks.all.get(&id) else {
+        let Some(block) = self.basis.facts.blocks().get(id) else {
             return query::not_found(&id.to_string(), &self.known_names());
         };
         let mut text = block.body.clone();
-        for said in self.texts_of_block(id, host) {
+        for said in texts_of_block(&self.basis, id, host) {
             text.push_str(&format!("\n\n[Turn {}]\n{}", said.turn_index, said.text));
         }
         let refs: Vec<String> = block.refs.iter().map(ToString::to_string).collect();
@@ -220,7 +247,12 @@ impl Session {
             turn: block
                 .refs
                 .first()
-                .and_then(|name| self.archive.record(self.archive.named(*name)?))
+                .and_then(|name| {
+                    self.basis
+                        .facts
+                        .archive()
+                        .record(self.basis.facts.archive().named(*name)?)
+                })
                 .map_or(0, |record| record.turn_index),
             text: &text,
             notes: &notes,

@@ -1,13 +1,9 @@
 //! What comes into the mirror, and what goes out of it.
 
-use std::collections::btree_map::Entry;
-
-use super::restore::EpochMark;
-use super::{Position, Session};
+use super::Session;
 use crate::engine::entry;
 use crate::engine::message::{Message, Role};
-use crate::engine::stub::quotes_marker;
-use crate::engine::transcript::Kind;
+use crate::engine::transcript::Position;
 
 impl Session {
     /// The messages from a position on are gone.
@@ -15,78 +11,33 @@ impl Session {
         if self.flush.as_ref().is_some_and(|flush| flush.reaches(at)) {
             self.give_up_flush();
         }
-        if at > 0 {
-            self.transcript.truncate(at);
-        } else {
-            let before = std::mem::take(&mut self.transcript);
-            // What is replaced before any hook has looked at it says nothing of the session.
-            self.load.before.get_or_insert(before);
-        }
-        self.plan.truncate(u32::try_from(at).unwrap_or(u32::MAX));
-        self.ledger.truncate(at);
-        self.account
-            .inserted
-            .retain(|_, behind| (*behind as Position) < at);
-        if at < self.epoch.end {
-            // The messages that come back belong to the epoch as they did before, as after a load.
-            self.load.epoch = Some(EpochMark::read(self.epoch.mark.clone()));
-            self.epoch.end = at;
-        }
-        self.epoch.sent = self.epoch.sent.min(at);
+        self.basis.cut_back(at);
         self.is_stale = true;
     }
 
     /// A message has come.
     pub(super) fn append(&mut self, message: Message) {
-        let at = self.transcript.len();
-        self.is_closing &= is_summary(&message);
-        let last_chain = self.last_chain();
-        self.transcript.push(message);
+        let at = self.basis.transcript.len();
+        self.basis.epoch.is_closing &= is_summary(&message);
         if self.is_stale {
-            self.note_load_epoch(at);
+            self.basis.transcript.push(message);
+            self.basis.note_epoch(at);
             return;
         }
-        self.note_last_chain(last_chain);
-        self.note(at);
-        self.follow_result(at);
-        self.note_candidate();
-        self.settle(at);
-        self.place_blocks_at(at);
-    }
-
-    /// Enters a message into the accounts that the passes work through.
-    pub(super) fn note(&mut self, at: Position) {
-        let Some(slot) = self.transcript.slot(at) else {
-            return;
-        };
-        match &slot.kind {
-            Kind::Assistant(assistant) => {
-                for call in &assistant.calls {
-                    let arguments = call.arguments.as_deref().unwrap_or_default();
-                    if let Some(marker) = quotes_marker(arguments) {
-                        let detail = format!("call={} tool={} marker={marker}", call.id, call.tool);
-                        self.undiagnosed
-                            .push(("marker-in-arguments".to_owned(), detail));
-                    }
-                }
-            }
-            Kind::Result(_) => self.note_result(at),
-            Kind::Summary { details } => {
-                let details = serde_json::from_str(details).unwrap_or_default();
-                self.note_summary(at, &details);
-            }
-            Kind::User | Kind::Prompt | Kind::Block | Kind::Other => {}
+        let transcript = &mut self.basis.transcript;
+        let before = transcript
+            .last_chain()
+            .map(|(id, chain)| (id, chain.start()));
+        transcript.push(message);
+        if let Some((id, start)) = before
+            && transcript
+                .chain(id)
+                .is_none_or(|chain| chain.start() != start)
+        {
+            self.view.forget_chain(id);
         }
-    }
-
-    fn note_summary(&mut self, at: Position, details: &entry::SummaryDetails) {
-        if let Some(batch) = self.batch_of(details) {
-            self.account.unseen.remove(&batch);
-            if let Entry::Vacant(vacant) = self.account.summaries.entry(batch) {
-                vacant.insert(at);
-                self.settle_summary(batch);
-            }
-        }
+        self.view.append(&self.basis, at);
+        self.let_go();
     }
 }
 

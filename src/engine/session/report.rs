@@ -1,13 +1,11 @@
 //! What the session tells of itself: status, statistics, progress, tree.
 
-use super::flush::{Ask, Fate};
-use super::ledger::{Strategy, rest};
-use super::{CommandError, Session};
-use crate::engine::archive::Standing;
-use crate::engine::block::State;
+use super::Session;
 use crate::engine::entry;
+use crate::engine::flush::{Ask, Body, Fate};
 use crate::engine::host::Host;
 use crate::engine::size::Size;
+use crate::engine::view::ledger::{Strategy, rest};
 
 /// What one strategy did and saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,41 +54,20 @@ pub struct BatchProgress {
     pub chars: u32,
 }
 
-/// What a node of the tree stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeKind {
-    Block,
-    Summary,
-    Call,
-    Alias,
-}
-
-/// A node of the tree of everything that was pruned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    pub kind: NodeKind,
-    /// Block or ref; empty for a summary.
-    pub name: String,
-    pub label: String,
-    /// Index of the parent, which comes earlier.
-    pub parent: Option<u32>,
-    pub call_id: String,
-}
-
 impl Session {
     /// The state of the session.
     pub fn status(&mut self) -> Status {
         self.refresh();
-        let before = self.transcript.size();
+        let before = self.basis.transcript.size();
         Status {
-            enabled: self.config.enabled,
+            enabled: self.basis.rules.config.enabled,
             line: self.line(),
             before,
-            after: rest(before, self.ledger.saved()),
+            after: rest(before, self.view.ledger.saved()),
             pending_turns: self.pending_turns(),
             running_jobs: self.activity().running_jobs,
-            records: count(self.archive.records().len()),
-            blocks: count(self.standing_blocks()),
+            records: count(self.basis.facts.archive().record_count()),
+            blocks: count(self.view.layout().blocks.count()),
             strategies: self.strategies(),
             open_cycle_thinking: self.open_cycle_thinking(),
             largest_chain_percent: self.largest_chain_percent(),
@@ -101,15 +78,7 @@ impl Session {
     /// What the summarizer did over the life of the session.
     #[must_use]
     pub fn stats(&self) -> entry::Stats {
-        self.summarizer.stats
-    }
-
-    fn standing_blocks(&self) -> usize {
-        self.blocks
-            .all
-            .values()
-            .filter(|block| matches!(block.state, State::Placed(_)))
-            .count()
+        self.basis.facts.stats().plus(self.models.unwritten)
     }
 
     /// One row for each strategy, also for one that never did anything; the repair of pairing has
@@ -117,7 +86,7 @@ impl Session {
     fn strategies(&self) -> Vec<StrategyReport> {
         Strategy::ALL
             .into_iter()
-            .map(|strategy| (strategy, self.ledger.total(strategy)))
+            .map(|strategy| (strategy, self.view.ledger.total(strategy)))
             .filter(|(strategy, total)| *strategy != Strategy::Pairing || total.count > 0)
             .map(|(strategy, total)| StrategyReport {
                 name: strategy.name(),
@@ -128,19 +97,19 @@ impl Session {
     }
 
     fn open_cycle_thinking(&self) -> Size {
-        let start = self.open_cycle_start(self.transcript.len());
-        self.transcript.thinking_from(start)
+        let start = self.basis.open_cycle_start(self.basis.transcript.len());
+        self.basis.transcript.thinking_from(start)
     }
 
     fn largest_chain_percent(&self) -> u32 {
-        let total = rest(self.transcript.size(), self.ledger.saved()).chars;
-        let largest = self.shares.largest();
+        let total = rest(self.basis.transcript.size(), self.view.ledger.saved()).chars;
+        let largest = self.view.largest_chain();
         let percent = (largest * 100).checked_div(total).unwrap_or(0);
         u32::try_from(percent.min(100)).unwrap_or(100)
     }
 
     fn frontier_gap(&self) -> Size {
-        self.account.untried.sums().text
+        self.view.untried().sums().text
     }
 
     /// What a flush leaves behind, for its metrics entry.
@@ -162,10 +131,10 @@ impl Session {
     }
 
     fn line(&self) -> String {
-        if !self.config.show_status_line {
+        if !self.basis.rules.config.show_status_line {
             return String::new();
         }
-        if !self.config.enabled {
+        if !self.basis.rules.config.enabled {
             return "│ prune: OFF │".to_owned();
         }
         let jobs = self.activity().running_jobs;
@@ -173,9 +142,9 @@ impl Session {
             return format!("│ prune: summarizing ({jobs} to go) │");
         }
         let mut line = "│ prune: ON".to_owned();
-        let before = self.transcript.size();
-        let after = rest(before, self.ledger.saved());
-        if self.ledger.saved().chars != 0 {
+        let before = self.basis.transcript.size();
+        let after = rest(before, self.view.ledger.saved());
+        if self.view.ledger.saved().chars != 0 {
             let percent = percent_of(before.tokens.saturating_sub(after.tokens), before.tokens);
             line.push_str(&format!(
                 " · {}->{} (-{percent}%)",
@@ -207,13 +176,13 @@ impl Session {
             let tools: Vec<&str> = batch
                 .calls
                 .iter()
-                .filter_map(|call| self.transcript.call(call.site))
+                .filter_map(|call| self.basis.transcript.call(call.site))
                 .map(|call| call.tool.as_str())
                 .collect();
             let turn = batch
                 .calls
                 .first()
-                .map_or(0, |call| self.turn_index_at(call.at));
+                .map_or(0, |call| self.basis.turn_index_at(call.at));
             rows.push(BatchProgress {
                 label: format!("turn {turn}: {}", tools.join(", ")),
                 state,
@@ -221,7 +190,7 @@ impl Session {
             });
         }
         for span in &flush.spans {
-            if let super::flush::Body::Fused { ask, .. } = &span.body {
+            if let Body::Fused { ask, .. } = &span.body {
                 let (state, chars) = state_of(ask);
                 rows.push(BatchProgress {
                     label: format!("{}: {} outputs", span.id, span.refs.len()),
@@ -231,125 +200,6 @@ impl Session {
             }
         }
         rows
-    }
-
-    /// The tree of blocks, summaries, calls and aliases, each parent before its children.
-    #[must_use]
-    pub fn tree(&self) -> Vec<Node> {
-        self.rows().into_iter().map(|(node, _)| node).collect()
-    }
-
-    fn rows(&self) -> Vec<(Node, Option<usize>)> {
-        let mut rows: Vec<(Node, Option<usize>)> = Vec::new();
-        let mut blocks = std::collections::BTreeMap::new();
-        for block in self.blocks.all.values() {
-            if !matches!(block.state, State::Placed(_) | State::Unplaced) {
-                continue;
-            }
-            blocks.insert(block.id, count(rows.len()));
-            let node = Node {
-                kind: NodeKind::Block,
-                name: block.id.to_string(),
-                label: format!("{} · {} outputs", block.id, block.refs.len()),
-                parent: None,
-                call_id: String::new(),
-            };
-            rows.push((node, None));
-        }
-        for (index, batch) in self.archive.batches().iter().enumerate() {
-            let parent = batch.block.and_then(|id| blocks.get(&id).copied());
-            let own = count(rows.len());
-            let node = Node {
-                kind: NodeKind::Summary,
-                name: String::new(),
-                label: format!("turn {} · {} calls", batch.turn_index, batch.records.len()),
-                parent,
-                call_id: String::new(),
-            };
-            rows.push((node, Some(index)));
-            for record in &batch.records {
-                self.push_record(*record, Some(own), &mut rows);
-            }
-        }
-        for index in 0..self.archive.records().len() {
-            let standing = self.archive.record(index).map(|record| &record.standing);
-            if !matches!(standing, Some(Standing::Summarized { .. }) | None) {
-                let name = self.archive.record(index).map(|record| record.name);
-                let parent = self
-                    .blocks
-                    .all
-                    .values()
-                    .find(|block| name.is_some_and(|name| block.refs.contains(&name)))
-                    .and_then(|block| blocks.get(&block.id).copied());
-                self.push_record(index, parent, &mut rows);
-            }
-        }
-        rows
-    }
-
-    fn push_record(
-        &self,
-        index: usize,
-        parent: Option<u32>,
-        rows: &mut Vec<(Node, Option<usize>)>,
-    ) {
-        let Some(record) = self.archive.record(index) else {
-            return;
-        };
-        let own = count(rows.len());
-        let status = if record.is_error { "failed" } else { "ok" };
-        let path = record.path.as_deref().unwrap_or_default();
-        let label = [record.tool.as_str(), path, status]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(" · ");
-        let node = Node {
-            kind: NodeKind::Call,
-            name: record.name.to_string(),
-            label,
-            parent,
-            call_id: record.key.call_id.clone(),
-        };
-        rows.push((node, None));
-        for alias in self.archive.aliases_of(index) {
-            if let Some(alias) = self.archive.alias(*alias) {
-                let node = Node {
-                    kind: NodeKind::Alias,
-                    name: record.name.to_string(),
-                    label: format!("same output in turn {}", alias.turn_index),
-                    parent: Some(own),
-                    call_id: alias.key.call_id.clone(),
-                };
-                rows.push((node, None));
-            }
-        }
-    }
-
-    /// The text of a summary node, the body of a block, or the original of a call, by its index in
-    /// [`Session::tree`].
-    ///
-    /// # Errors
-    /// There is no such node, or its text cannot be read.
-    pub fn node_text(&mut self, index: u32, host: &mut dyn Host) -> Result<String, CommandError> {
-        let missing = || CommandError::NotFound(format!("node {index}"));
-        let mut rows = self.rows();
-        if index as usize >= rows.len() {
-            return Err(missing());
-        }
-        let (node, batch) = rows.swap_remove(index as usize);
-        if let Some(batch) = batch {
-            return self.summary_text(batch, host).ok_or_else(missing);
-        }
-        if node.kind == NodeKind::Block {
-            let id = crate::engine::ids::BlockId::parse(&node.name).ok_or_else(missing)?;
-            let block = self.blocks.all.get(&id).ok_or_else(missing)?;
-            return Ok(block.body.clone());
-        }
-        let arguments = serde_json::json!({ "toolCallIds": [node.name] }).to_string();
-        let now_ms = self.now_ms;
-        let reply = self.call(crate::engine::query::TOOL_NAME, &arguments, now_ms, host);
-        Ok(reply.text)
     }
 }
 

@@ -1,9 +1,10 @@
 //! When a turn's end sets a flush off.
 
-use super::flush::Trigger;
-use super::{Position, Session, Usage};
+use super::{Session, Usage};
+use crate::engine::flush::Trigger;
 use crate::engine::size::utf16_len;
 use crate::engine::summary;
+use crate::engine::transcript::Position;
 
 /// The part of the text that a summary is taken to keep, for an estimate: one part in this many.
 ///
@@ -34,40 +35,47 @@ impl Session {
         if std::mem::take(&mut self.budget.compress_asked) {
             return Some(Trigger::Tool);
         }
-        if let (Some(now), Some(limit)) = (fraction, self.config.auto_budget_threshold)
+        if let (Some(now), Some(limit)) = (fraction, self.basis.rules.config.auto_budget_threshold)
             && now >= limit
         {
             return Some(Trigger::Budget);
         }
-        if let (Some(now), Some(before), Some(delta)) =
-            (fraction, previous, self.config.budget_turn_delta)
-            && now - before >= delta
+        if let (Some(now), Some(before), Some(delta)) = (
+            fraction,
+            previous,
+            self.basis.rules.config.budget_turn_delta,
+        ) && now - before >= delta
         {
             return Some(Trigger::Delta);
         }
-        if self.has_interrupted_work()
-            && self.budget.interrupted_by != Some(self.last_chain_start())
+        if self.scene().has_interrupted_work()
+            && self.budget.interrupted_by != Some(self.scene().last_chain_start())
         {
-            self.budget.interrupted_by = Some(self.last_chain_start());
+            self.budget.interrupted_by = Some(self.scene().last_chain_start());
             return Some(Trigger::Interrupted);
         }
-        let least = self.config.flush_when_saves?;
+        let least = self.basis.rules.config.flush_when_saves?;
         (self.would_save() >= least).then_some(Trigger::Savings)
     }
 
     fn fraction(&self, usage: Usage) -> Option<f64> {
         let tokens = usage.tokens?;
-        let cap = self.config.budget_window_cap.unwrap_or(u64::MAX);
+        let cap = self
+            .basis
+            .rules
+            .config
+            .budget_window_cap
+            .unwrap_or(u64::MAX);
         let window = usage.context_window.min(cap);
         (window > 0).then(|| ratio(tokens, window))
     }
 
     /// An estimate of what a flush would save now, in characters.
     fn would_save(&self) -> u64 {
-        let ripe = self.account.untried.sums_before(self.ripe_before());
+        let ripe = self.view.untried().sums_before(self.scene().ripe_before());
         let footer = utf16_len(&summary::content("", &[]));
         let summaries = ripe.text.chars / SUMMARY_PART + u64::from(ripe.n_turns) * footer;
-        ripe.stubs_save.saturating_sub(summaries) + self.spans_would_save()
+        ripe.stubs_save.saturating_sub(summaries) + self.scene().spans_would_save()
     }
 }
 

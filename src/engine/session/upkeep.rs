@@ -1,18 +1,20 @@
-//! What is done at every turn's end besides flushing: the accounts of new results, spilling, and
-//! archiving what is about to leave the context.
+//! What is done at every turn's end besides flushing: spilling, archiving what is about to leave the
+//! context, and the epochs of a cold cache.
 
-use super::{Position, Session};
-use crate::engine::archive::{Blob, Member, Standing};
+use super::Session;
 use crate::engine::blob_name::blob_name;
-use crate::engine::config::CachePolicy;
 use crate::engine::cut::head_bytes;
 use crate::engine::digest::ContentHash;
+use crate::engine::draft::Draft;
 use crate::engine::entry;
-use crate::engine::host::{Host, HostError, Notice};
-use crate::engine::ids::Ref;
+use crate::engine::facts::{Blob, Fact, RecordId};
+use crate::engine::hook::Hook;
+use crate::engine::host::{HostError, Notice};
+use crate::engine::ids::{OccurrenceKey, Ref};
 use crate::engine::query;
 use crate::engine::size::utf16_len;
 use crate::engine::stub;
+use crate::engine::transcript::Position;
 
 /// How many duplicates of an outsized result become stubs: with the original's that makes two stubs,
 /// and a model that asks a third time does so because stubs did not help.
@@ -20,126 +22,49 @@ use crate::engine::stub;
 /// Source: field report H02.
 const OUTSIZED_ALIASES: usize = 1;
 
-/// A result that is about to become a record.
-pub(super) struct Draft {
-    pub(super) at: Position,
-    pub(super) name: Ref,
-    pub(super) hash: Option<ContentHash>,
-    pub(super) standing: Standing,
-    pub(super) blob: Option<(Blob, String)>,
-    /// Whether the context may show it from the next epoch on only.
-    pub(super) is_late: bool,
-}
-
 impl Session {
-    /// Enters a tool result into the accounts.
-    pub(super) fn note_result(&mut self, at: Position) {
-        let (Some(result), Some(key)) = (self.transcript.result(at), self.transcript.key_at(at))
-        else {
-            return;
-        };
-        if result.ambiguous {
-            let detail = format!("occurrence={key}");
-            self.undiagnosed
-                .push(("ambiguous-result".to_owned(), detail));
-            return;
-        }
-        let member = self.member_at(at);
-        let Some(site) = self.site_in_context(at) else {
-            let detail = format!("occurrence={key}");
-            self.undiagnosed.push(("orphan-result".to_owned(), detail));
-            if member.is_none() && result.text_size.chars > 0 {
-                self.account.orphans.insert(at);
-            }
-            return;
-        };
-        let call = self.transcript.call(site);
-        let path = call.and_then(|call| call.path.as_deref());
-        let is_recovered = result.tool == query::TOOL_NAME;
-        let is_large = call.is_some_and(|call| {
-            call.arguments_size.chars >= u64::from(self.config.purge_errors.min_arg_chars)
-        });
-        let is_archived_only = member.is_some_and(|member| {
-            let standing = self.archive.original(member).map(|record| &record.standing);
-            matches!(member, Member::Record(_)) && standing == Some(&Standing::Archived)
-        });
-        let is_open = member.is_none() || is_archived_only;
-        let is_protected = self.protection.covers(&result.tool, path);
-        let is_untried =
-            is_open && !is_recovered && !is_protected && !self.account.skipped.contains(&key);
-        let is_error = result.is_error;
-        let text_size = result.text_size;
-        if is_recovered {
-            self.epoch.recovered_waiting.insert(at);
-            if member.is_none() {
-                self.epoch.recovered_unarchived.insert(at);
-            }
-        }
-        if is_error && is_large {
-            self.epoch.purge_waiting.insert(site.assistant);
-            if member.is_none() {
-                self.epoch.purge_unarchived.insert(site.assistant);
-            }
-        }
-        if is_untried {
-            self.account.untried.insert(at, site.assistant, text_size);
-            self.account.fresh.push(at);
-        } else if member.is_some() && !is_protected {
-            self.transcript.release(at);
-            self.transcript.release_arguments(site);
-        }
-        if self.is_unshown(member) {
-            self.epoch.unshown.insert(at);
-        }
-    }
-
-    fn is_unshown(&self, member: Option<Member>) -> bool {
-        match member {
-            Some(Member::Record(index)) => self
-                .archive
-                .record(index)
-                .is_some_and(|record| !record.shown),
-            Some(Member::Alias(index)) => {
-                self.archive.alias(index).is_some_and(|alias| !alias.shown)
-            }
-            None => false,
-        }
-    }
-
     /// Does everything that does not wait for a flush.
-    pub(super) fn keep_up(&mut self, now_ms: u64, host: &mut dyn Host) {
-        self.write_diagnostics(host);
-        self.spill_fresh(now_ms, host);
-        self.archive_due(now_ms, host);
+    pub(super) fn keep_up(&mut self, hook: &mut Hook<'_>) {
+        self.write_oddities(hook);
+        self.spill_fresh(hook);
+        self.archive_due(hook);
     }
 
-    /// Writes the diagnostics that are not in the log yet.
-    pub(super) fn write_diagnostics(&mut self, host: &mut dyn Host) {
-        for (kind, detail) in std::mem::take(&mut self.undiagnosed) {
-            let known = (kind.clone(), detail.clone());
-            if self.diagnosed.contains(&known) {
-                continue;
-            }
-            let data = entry::Diagnostic { kind, detail };
-            if host.append(entry::DIAGNOSTIC, &entry::write(&data)).is_ok() {
-                self.diagnosed.insert(known);
+    /// Writes the oddities that are not in the log yet.
+    pub(super) fn write_oddities(&mut self, hook: &mut Hook<'_>) {
+        for (kind, detail) in self.view.take_oddities() {
+            if !self.basis.facts.is_diagnosed(kind, &detail) {
+                let kind = kind.to_owned();
+                // What cannot be written is found again by the next load.
+                let _ = self.write(Fact::Diagnostic(entry::Diagnostic { kind, detail }), hook);
             }
         }
+    }
+
+    /// The name for a record that is archived now: the occurrence's own, or the next one.
+    fn name_for(&self, key: &OccurrenceKey) -> Ref {
+        let last = self.basis.facts.archive().last_name();
+        let last = self
+            .flush
+            .as_ref()
+            .map_or(last, |flush| last.max(flush.last_name()));
+        let known = self.basis.facts.known_name(key);
+        known.unwrap_or(Ref(last.0 + 1))
     }
 
     /// Moves outsized results of the last turns to blobs: protected, then dedup, then spill.
-    fn spill_fresh(&mut self, now_ms: u64, host: &mut dyn Host) {
-        let threshold = u64::from(self.config.spill_threshold);
-        for at in std::mem::take(&mut self.account.fresh) {
-            let is_outsized = self
-                .transcript
-                .result(at)
-                .is_some_and(|result| threshold > 0 && result.text_size.chars >= threshold);
-            if !is_outsized || !self.may_replace() || !self.account.untried.contains(at) {
+    fn spill_fresh(&mut self, hook: &mut Hook<'_>) {
+        let threshold = u64::from(self.basis.rules.config.spill_threshold);
+        for at in self.view.take_fresh() {
+            let result = self.basis.transcript.result(at);
+            let is_outsized =
+                result.is_some_and(|result| threshold > 0 && result.text_size.chars >= threshold);
+            if !is_outsized || !self.basis.rules.may_replace() || !self.view.untried().contains(at)
+            {
                 continue;
             }
-            if let Err(err) = self.put_away(at, now_ms, host) {
-                host.notify(&Notice::error(format!(
+            if let Err(err) = self.put_away(at, hook) {
+                hook.host.notify(&Notice::error(format!(
                     "pruner: an outsized tool result stays in the context, it could not be \
                      stored: {err}"
                 )));
@@ -147,206 +72,126 @@ impl Session {
         }
     }
 
-    fn put_away(
-        &mut self,
-        at: Position,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> Result<(), HostError> {
-        let Some(hash) = self.hash_at(at) else {
+    fn put_away(&mut self, at: Position, hook: &mut Hook<'_>) -> Result<(), HostError> {
+        let (Some(hash), Some(result)) = (self.basis.hash_at(at), self.basis.transcript.result(at))
+        else {
             return Ok(());
         };
-        let is_error = self
-            .transcript
-            .result(at)
-            .is_some_and(|result| result.is_error);
-        if self.member_at(at).is_some() {
+        if self.basis.member_at(at).is_some() {
             // A threshold that came down later; the next flush summarizes it.
             return Ok(());
         }
-        let original = self
-            .config
-            .dedup_by_content_hash
-            .then(|| self.archive.duplicate_of(&hash, is_error))
-            .flatten();
+        let archive = self.basis.facts.archive();
+        let original = archive
+            .duplicate_of(&hash, result.is_error)
+            .filter(|_| self.basis.rules.config.dedup_by_content_hash);
         match original {
-            Some(original) if self.archive.aliases_of(original).len() >= OUTSIZED_ALIASES => Ok(()),
-            Some(original) => self.alias_now(at, original, hash, now_ms, host),
-            None => self.spill(at, hash, now_ms, host),
+            Some(original) if archive.aliases_of(original).len() >= OUTSIZED_ALIASES => Ok(()),
+            Some(original) => self.alias_now(at, original, &hash, hook),
+            None => self.spill(at, hash, hook),
         }
     }
 
     fn alias_now(
         &mut self,
         at: Position,
-        original: usize,
-        hash: ContentHash,
-        now_ms: u64,
-        host: &mut dyn Host,
+        original: RecordId,
+        hash: &ContentHash,
+        hook: &mut Hook<'_>,
     ) -> Result<(), HostError> {
-        let late = at < self.epoch.sent;
-        let Some(mut alias) = self.alias_entry(at, original, &hash) else {
+        let Some(mut alias) = self.basis.alias_entry(at, original, hash) else {
             return Ok(());
         };
-        alias.from_next_epoch = late;
-        let entry = host.append(entry::ALIAS, &entry::write(&alias))?;
-        self.admit_alias(at, original, entry, &alias, now_ms);
-        self.touch(at, late);
-        Ok(())
+        alias.from_next_epoch = self.is_sent(at);
+        self.write(Fact::Alias(alias), hook)
+    }
+
+    /// Whether the model has seen a message, so that it has to stay as it is until an epoch.
+    fn is_sent(&self, at: Position) -> bool {
+        at < self.basis.epoch.sent && !self.basis.rules.is_live()
     }
 
     fn spill(
         &mut self,
         at: Position,
         hash: ContentHash,
-        now_ms: u64,
-        host: &mut dyn Host,
+        hook: &mut Hook<'_>,
     ) -> Result<(), HostError> {
-        let (Some(key), Some(result)) = (self.transcript.key_at(at), self.transcript.result(at))
-        else {
+        let transcript = &self.basis.transcript;
+        let (Some(key), Some(result)) = (transcript.key_at(at), transcript.result(at)) else {
             return Ok(());
         };
-        let text = result.text.clone().unwrap_or_default();
+        let text = result.text.as_deref().unwrap_or_default();
         let bytes = text.len() as u64;
-        let preview = head_bytes(&text, self.config.spill_preview_bytes as usize).to_owned();
-        let written =
-            |location: &str, name| stub::spill_stub(&result.tool, bytes, &preview, location, name);
-        let shortest = utf16_len(&written("", Ref(1)));
-        if shortest >= result.text_size.chars {
+        let preview_bytes = self.basis.rules.config.spill_preview_bytes as usize;
+        let preview = head_bytes(text, preview_bytes).to_owned();
+        let is_shorter = |location: &str, name| {
+            let stub = stub::spill_stub(&result.tool, bytes, &preview, location, name);
+            utf16_len(&stub) < result.text_size.chars
+        };
+        if !is_shorter("", Ref(1)) {
             return Ok(());
         }
         // The blob before the entry: a crash in between leaves a file that nobody needs, never an
         // entry without its text.
         let blob = blob_name(&key);
-        let location = host.write_blob(&blob, &text)?;
-        // The name counts as given out once the record is in the log and in the archive.
-        let next = Ref(self.archive.last_name().0 + 1);
-        let name = self.known_name(&key).unwrap_or(next);
-        let stub = written(&location, name);
-        if utf16_len(&stub) >= result.text_size.chars {
+        let location = hook.host.write_blob(&blob, text)?;
+        let name = self.name_for(&key);
+        if !is_shorter(&location, name) {
             return Ok(());
         }
-        let late = at < self.epoch.sent;
-        let draft = Draft {
-            at,
-            name,
-            hash: Some(hash),
-            standing: Standing::Spilled { stub },
-            is_late: late,
-            blob: Some((
-                Blob {
-                    name: blob,
-                    location,
-                    bytes,
-                },
-                preview,
-            )),
+        let blob = Blob {
+            name: blob,
+            location,
+            bytes,
         };
-        let index = self.index_entry(std::slice::from_ref(&draft));
-        let entry = host.append(entry::INDEX, &entry::write(&index))?;
-        self.admit(&entry, vec![draft], now_ms);
-        self.touch(at, late);
-        Ok(())
-    }
-
-    /// Settles a result that was archived at once, and the call whose arguments it has held up: if
-    /// the model has seen it, at the next epoch.
-    fn touch(&mut self, at: Position, late: bool) {
-        if late {
-            self.epoch.unshown.insert(at);
-            return;
-        }
-        self.settle(at);
-        if let Some(site) = self.site_in_context(at) {
-            self.settle(site.assistant);
-        }
+        let mut draft = Draft::new(at, name, Some(hash));
+        draft.blob = Some((blob, preview));
+        draft.is_late = self.is_sent(at);
+        let index = self.basis.index_entry(&[draft]);
+        self.write(Fact::Index(index), hook)
     }
 
     /// Archives results without a call: they are left out at once.
-    pub(super) fn archive_orphans(&mut self, now_ms: u64, host: &mut dyn Host) -> bool {
-        while let Some(at) = self.account.orphans.first().copied() {
-            if !self.archive_one(at, Standing::Archived, now_ms, host) {
+    pub(super) fn archive_orphans(&mut self, hook: &mut Hook<'_>) -> bool {
+        while let Some(at) = self.view.first_orphan() {
+            if !self.archive_one(at, None, hook) {
                 return false;
             }
-            self.account.orphans.remove(&at);
+            self.view.forget_orphan(at);
         }
         true
     }
 
     /// Archives what is about to leave the context by other ways than a summary: results without a
     /// call, recovered outputs whose time is over, failed calls whose arguments are to go.
-    pub(super) fn archive_due(&mut self, now_ms: u64, host: &mut dyn Host) {
-        if !self.archive_orphans(now_ms, host) {
+    pub(super) fn archive_due(&mut self, hook: &mut Hook<'_>) {
+        if !self.archive_orphans(hook) {
             return;
         }
-        for at in self.recovered_due() {
+        for at in self.view.recovered_to_archive(&self.basis) {
             let refs = self.recovered_refs(at);
-            if !self.archive_one(at, Standing::Recovered { refs }, now_ms, host) {
+            if !self.archive_one(at, Some(refs), hook) {
                 return;
             }
-            self.epoch.recovered_unarchived.remove(&at);
+            self.view.forget_unarchived(at);
         }
-        for assistant in self.purge_due() {
-            for at in self.failed_calls(assistant) {
-                if !self.archive_one(at, Standing::Archived, now_ms, host) {
+        for assistant in self.view.purges_to_archive(&self.basis) {
+            for at in self.basis.failed_calls(assistant) {
+                if !self.archive_one(at, None, hook) {
                     return;
                 }
             }
-            self.epoch.purge_unarchived.remove(&assistant);
+            self.view.forget_unarchived(assistant);
         }
-    }
-
-    fn recovered_due(&self) -> Vec<Position> {
-        let len = self.transcript.len();
-        let is_over = self.is_user_turn_over();
-        let waiting = self.epoch.recovered_unarchived.iter().copied();
-        waiting
-            .take_while(|at| !self.is_in_grace_until(*at, len, is_over))
-            .collect()
-    }
-
-    /// Assistant messages with failed calls that have cooled down and are in no record yet.
-    fn purge_due(&self) -> Vec<Position> {
-        let settings = &self.config.purge_errors;
-        if !settings.enabled {
-            return Vec::new();
-        }
-        let len = self.transcript.len();
-        let cooled = |at: &Position| {
-            self.transcript.assistants_between(at + 1, len) >= settings.cooldown_turns as usize
-        };
-        let waiting = self.epoch.purge_unarchived.iter().copied();
-        // What a block shows verbatim must not become a record: the block would lose it.
-        waiting
-            .take_while(cooled)
-            .filter(|at| !self.is_covered(*at))
-            .collect()
-    }
-
-    /// Results of the failed calls of an assistant message whose arguments are large.
-    fn failed_calls(&self, assistant: Position) -> Vec<Position> {
-        let least = u64::from(self.config.purge_errors.min_arg_chars);
-        let calls = self.transcript.assistant(assistant);
-        calls
-            .iter()
-            .flat_map(|assistant| &assistant.calls)
-            .filter(|call| call.arguments_size.chars >= least)
-            .filter_map(|call| call.result)
-            .filter(|at| {
-                self.transcript
-                    .result(*at)
-                    .is_some_and(|call| call.is_error && !call.ambiguous)
-            })
-            .filter(|at| self.member_at(*at).is_none())
-            .collect()
     }
 
     /// The names that a call of the query tool asked for.
     fn recovered_refs(&self, at: Position) -> Vec<String> {
-        let call = self
-            .transcript
+        let transcript = &self.basis.transcript;
+        let call = transcript
             .result(at)
-            .and_then(|result| self.transcript.call(result.site?));
+            .and_then(|result| transcript.call(result.site?));
         let arguments = call.and_then(|call| call.arguments.as_deref());
         arguments
             .and_then(|arguments| query::Request::parse(arguments).ok())
@@ -358,31 +203,30 @@ impl Session {
     fn archive_one(
         &mut self,
         at: Position,
-        standing: Standing,
-        now_ms: u64,
-        host: &mut dyn Host,
+        recovered: Option<Vec<String>>,
+        hook: &mut Hook<'_>,
     ) -> bool {
-        if self.is_covered(at) && self.site_in_context(at).is_some() {
+        let is_in_context = self
+            .view
+            .settling(&self.basis)
+            .site_in_context(at)
+            .is_some();
+        if self.view.layout().is_covered(at) && is_in_context {
             // A block stands for its turn, and shows what it has not archived.
             return true;
         }
-        let last_name = self.archive.last_name();
-        let Some(mut draft) = self.draft(at, standing) else {
+        let has_text = |at| self.basis.transcript.result(at)?.text.as_ref().map(|_| ());
+        let (Some(key), Some(())) = (self.basis.transcript.key_at(at), has_text(at)) else {
             return true;
         };
-        let late = self.is_overdue(at);
-        draft.is_late = late;
-        let drafts = vec![draft];
-        let index = self.backfill_entry(&drafts, None);
-        match host.append(entry::INDEX, &entry::write(&index)) {
-            Ok(entry) => {
-                self.admit(&entry, drafts, now_ms);
-                self.touch(at, late);
-                true
-            }
+        let mut draft = Draft::new(at, self.name_for(&key), self.basis.hash_at(at));
+        draft.recovered = recovered;
+        draft.is_late = self.view.is_overdue(&self.basis, at);
+        let index = self.basis.backfill_entry(&[draft], None);
+        match self.write(Fact::Index(index), hook) {
+            Ok(()) => true,
             Err(err) => {
-                self.archive.take_back(last_name);
-                host.notify(&Notice::warning(format!(
+                hook.host.notify(&Notice::warning(format!(
                     "pruner: the session log cannot be written ({err}); nothing was pruned, and \
                      the next turn tries again"
                 )));
@@ -391,17 +235,50 @@ impl Session {
         }
     }
 
-    /// Whether what the archiving of a result makes possible would change what was sent, at once: it
-    /// should have been archived before the last epoch. A result that came late stands with its call.
-    fn is_overdue(&self, at: Position) -> bool {
-        let Some(site) = self.site_in_context(at) else {
-            return false;
+    /// Before a model call: an epoch, if what was sent need not stay as it was.
+    pub(super) fn meet_epoch(&mut self, hook: &mut Hook<'_>) {
+        let is_live = self.basis.rules.is_live();
+        if !is_live && !self.is_cold(hook.now_ms) {
+            return;
+        }
+        // Before the epoch is in the log, so that a load shows it from there on as well.
+        self.archive_due(hook);
+        if is_live {
+            self.basis.advance_epoch();
+            self.view.advance_epoch(&self.basis);
+            self.let_go();
+        } else {
+            self.write_cold_epoch(hook);
+        }
+    }
+
+    /// Whether the provider's cache has gone cold: long after the last model call, or on another
+    /// model.
+    fn is_cold(&self, now_ms: u64) -> bool {
+        let epoch = &self.basis.epoch;
+        let replied_ms = self.basis.transcript.last_reply_at_ms().unwrap_or(0);
+        let last = replied_ms.max(epoch.last_call_ms);
+        let idle = self.basis.rules.config.idle_cold_ms;
+        epoch.is_model_new || (idle > 0 && now_ms >= last.saturating_add(idle))
+    }
+
+    /// Writes the epoch of a cold cache, if it would change anything.
+    fn write_cold_epoch(&mut self, hook: &mut Hook<'_>) {
+        let (end, is_closed) = (self.basis.epoch.end, self.basis.epoch.is_closed);
+        self.basis.advance_epoch();
+        let has_due_edits = self.view.has_due_edits(&self.basis);
+        (self.basis.epoch.end, self.basis.epoch.is_closed) = (end, is_closed);
+        if !has_due_edits {
+            return;
+        }
+        let epoch = entry::Epoch {
+            epoch_end: self.basis.end_mark(),
+            flush: None,
         };
-        let sent = self.epoch.end.min(self.epoch.sent);
-        let is_recovered = self.epoch.recovered_waiting.contains(&at);
-        let may_be_purged = self.epoch.purge_waiting.contains(&site.assistant);
-        self.config.cache_policy == CachePolicy::Stable
-            && ((may_be_purged && site.assistant < sent && self.is_purge_due(site.assistant))
-                || (is_recovered && at < sent && !self.is_in_grace(at)))
+        if let Err(err) = self.write(Fact::Epoch(epoch), hook) {
+            hook.host.notify(&Notice::warning(format!(
+                "pruner: the session log cannot be written ({err}); due edits wait"
+            )));
+        }
     }
 }

@@ -2,6 +2,24 @@
 
 use super::Position;
 
+/// Which chain of the transcript is meant: they are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChainId(pub(super) usize);
+
+impl ChainId {
+    /// Its place among the chains, from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0
+    }
+
+    /// The chain at this place.
+    #[must_use]
+    pub fn numbered(index: usize) -> Self {
+        Self(index)
+    }
+}
+
 /// A user message and the tool-using turns after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {

@@ -1,6 +1,6 @@
 //! Appending a message: what it answers, which chain it belongs to, by what it is found.
 
-use super::chain::{Chain, ChainEnd};
+use super::chain::{Chain, ChainEnd, ChainId};
 use super::slot::Kind;
 use super::{Boundary, CallSite, Found, Position, Transcript, count};
 use crate::engine::message::StopReason;
@@ -68,7 +68,7 @@ impl Transcript {
             Some(last) if last.end == ChainEnd::Open && last.first_turn().is_some() => {
                 if by_user {
                     last.end = ChainEnd::Interrupted(at);
-                    self.finished.push(index);
+                    self.finished.push(ChainId(index));
                     self.chains.push(chain);
                 }
             }
@@ -129,7 +129,7 @@ impl Transcript {
                     self.chains.pop();
                 } else {
                     chain.end = ChainEnd::Closed(at);
-                    self.finished.push(last);
+                    self.finished.push(ChainId(last));
                 }
             }
             None if uses_tools => self.chains.push(Chain {

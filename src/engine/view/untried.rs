@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Position;
 use crate::engine::ids::Ref;
 use crate::engine::size::{Size, utf16_len};
 use crate::engine::stub;
+use crate::engine::transcript::Position;
 
 /// Results that are answered, unprotected and untried.
 #[derive(Debug, Default)]
-pub(super) struct Untried {
+pub struct Untried {
     results: BTreeMap<Position, Waiting>,
     /// How many results of each turn wait, by the position of its assistant message.
     turns: BTreeMap<Position, u32>,
@@ -24,24 +24,24 @@ struct Waiting {
 
 /// How much waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    pub(super) text: Size,
+pub struct Sums {
+    pub text: Size,
     /// UTF-16 code units that stubs would save.
-    pub(super) stubs_save: u64,
+    pub stubs_save: u64,
     /// How many turns it belongs to.
-    pub(super) n_turns: u32,
+    pub n_turns: u32,
 }
 
 impl Untried {
     /// Adds the result at a position, of the turn whose assistant message is at `turn`.
-    pub(super) fn insert(&mut self, at: Position, turn: Position, size: Size) {
+    pub fn insert(&mut self, at: Position, turn: Position, size: Size) {
         self.remove(at);
         self.results.insert(at, Waiting { turn, size });
         *self.turns.entry(turn).or_default() += 1;
         self.total.add(size);
     }
 
-    pub(super) fn remove(&mut self, at: Position) {
+    pub fn remove(&mut self, at: Position) {
         let Some(Waiting { turn, size }) = self.results.remove(&at) else {
             return;
         };
@@ -54,21 +54,17 @@ impl Untried {
         self.total.take_away(size);
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    pub(super) fn contains(&self, at: Position) -> bool {
+    pub fn contains(&self, at: Position) -> bool {
         self.results.contains_key(&at)
     }
 
     /// Those before a position, oldest first.
-    pub(super) fn before(&self, end: Position) -> impl Iterator<Item = Position> {
+    pub fn before(&self, end: Position) -> impl Iterator<Item = Position> {
         self.results.range(..end).map(|(at, _)| *at)
     }
 
     /// How much waits in all.
-    pub(super) fn sums(&self) -> Sums {
+    pub fn sums(&self) -> Sums {
         Sums {
             n_turns: count(self.turns.len()),
             ..self.total
@@ -76,7 +72,7 @@ impl Untried {
     }
 
     /// The same for what waits before a position. Costs what waits behind it.
-    pub(super) fn sums_before(&self, end: Position) -> Sums {
+    pub fn sums_before(&self, end: Position) -> Sums {
         let mut sums = self.sums();
         let newer = count(self.turns.range(end..).count());
         sums.n_turns = sums.n_turns.saturating_sub(newer);
@@ -138,7 +134,8 @@ mod tests {
         check(&untried, 4, 1_000, 1, 1);
         untried.remove(2);
         check(&untried, 4, 0, 0, 0);
-        untried.clear();
+        untried.remove(5);
+        untried.remove(7);
         assert_eq!(untried.sums(), Sums::default());
     }
 }

@@ -4,15 +4,32 @@
 //! is ready and waits for a safe boundary to be committed at. Nothing of it is in the log or in the
 //! context before that.
 
-use super::Position;
-use crate::engine::digest::ContentHash;
-use crate::engine::host::ModelChoice;
-use crate::engine::ids::{BlockId, JobId, OccurrenceKey, Ref};
-use crate::engine::transcript::CallSite;
+mod bodies;
+mod collect;
+mod commit;
+mod jobs;
+mod merge;
+mod models;
+mod report;
+mod spans;
+mod worth;
+
+pub use commit::{Entries, Tally, texts_of_block};
+pub use jobs::Step;
+pub use models::Models;
+
+use super::basis::Basis;
+use super::block::Extent;
+use super::digest::ContentHash;
+use super::facts::RecordId;
+use super::host::ModelChoice;
+use super::ids::{BlockId, JobId, OccurrenceKey, Ref};
+use super::transcript::{CallSite, Position};
+use super::view::View;
 
 /// What set a flush off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trigger {
+pub enum Trigger {
     /// The agent's final reply.
     Reply,
     /// Another prompt has interrupted a chain, so no reply will come that could flush it.
@@ -33,7 +50,7 @@ pub(super) enum Trigger {
 
 impl Trigger {
     /// The name in metrics entries.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Reply => "message-end",
             Self::Interrupted => "interrupted",
@@ -47,9 +64,9 @@ impl Trigger {
     }
 }
 
-/// Why a batch was passed over.
+/// Why a batch was passed over. In rising order of what is told of a flush that summarized nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Skip {
+pub enum Skip {
     /// All of it is known already.
     Deduped,
     /// It is too small.
@@ -60,7 +77,7 @@ pub(super) enum Skip {
 
 /// How far a flush is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub enum Stage {
     Summarizing,
     Fusing,
     Ready,
@@ -68,7 +85,7 @@ pub(super) enum Stage {
 
 /// Where a summary that is asked for stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+pub enum Ask {
     Queued {
         model: ModelChoice,
     },
@@ -90,28 +107,28 @@ impl Ask {
 
 /// A tool call of a batch.
 #[derive(Clone, Debug)]
-pub(super) struct Captured {
-    pub(super) site: CallSite,
-    pub(super) at: Position,
-    pub(super) key: OccurrenceKey,
-    pub(super) hash: Option<ContentHash>,
+pub struct Captured {
+    pub site: CallSite,
+    pub at: Position,
+    pub key: OccurrenceKey,
+    pub hash: Option<ContentHash>,
     /// UTF-16 code units of the result's text.
-    pub(super) chars: u64,
+    pub chars: u64,
     /// Given once the batch is answered.
-    pub(super) name: Option<Ref>,
+    pub name: Option<Ref>,
 }
 
 /// A call whose output is known already.
 #[derive(Clone, Debug)]
-pub(super) struct Duplicate {
-    pub(super) call: Captured,
-    pub(super) of: Original,
+pub struct Duplicate {
+    pub call: Captured,
+    pub of: Original,
 }
 
 /// What a duplicate repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Original {
-    Record(usize),
+pub enum Original {
+    Record(RecordId),
     /// A call of this flush, by batch and place in it.
     Within {
         batch: usize,
@@ -121,7 +138,7 @@ pub(super) enum Original {
 
 /// What becomes of a batch.
 #[derive(Clone, Debug)]
-pub(super) enum Fate {
+pub enum Fate {
     Skipped(Skip),
     Asked {
         prompt: String,
@@ -135,21 +152,21 @@ pub(super) enum Fate {
 
 /// The calls that one summary covers.
 #[derive(Clone, Debug)]
-pub(super) struct Batch {
-    pub(super) calls: Vec<Captured>,
-    pub(super) duplicates: Vec<Duplicate>,
+pub struct Batch {
+    pub calls: Vec<Captured>,
+    pub duplicates: Vec<Duplicate>,
     /// UTF-16 code units of the summary message, also of one that was too long.
-    pub(super) summary_chars: u64,
-    pub(super) fate: Fate,
+    pub summary_chars: u64,
+    pub fate: Fate,
 }
 
 impl Batch {
     /// UTF-16 code units of the outputs that are not known already.
-    pub(super) fn raw_chars(&self) -> u64 {
+    pub fn raw_chars(&self) -> u64 {
         self.calls.iter().map(|call| call.chars).sum()
     }
 
-    pub(super) fn is_failed(&self) -> bool {
+    pub fn is_failed(&self) -> bool {
         matches!(
             &self.fate,
             Fate::Asked {
@@ -162,29 +179,29 @@ impl Batch {
 
 /// A span that the flush compresses.
 #[derive(Clone, Debug)]
-pub(super) struct SpanWork {
-    pub(super) id: BlockId,
-    pub(super) extents: Vec<crate::engine::block::Extent>,
-    pub(super) from: Position,
-    pub(super) to: Position,
-    pub(super) refs: Vec<Ref>,
+pub struct SpanWork {
+    pub id: BlockId,
+    pub extents: Vec<Extent>,
+    pub from: Position,
+    pub to: Position,
+    pub refs: Vec<Ref>,
     /// Results to be archived without a summary.
-    pub(super) backfill: Vec<(Position, Ref)>,
-    pub(super) protected: Vec<Position>,
-    pub(super) supersedes: Vec<BlockId>,
-    pub(super) body: Body,
+    pub backfill: Vec<(Position, Ref)>,
+    pub protected: Vec<Position>,
+    pub supersedes: Vec<BlockId>,
+    pub body: Body,
 }
 
 impl SpanWork {
     /// Whether it fuses blocks instead of compressing turns.
-    pub(super) fn is_merge(&self) -> bool {
+    pub fn is_merge(&self) -> bool {
         self.extents.len() > 1
     }
 }
 
 /// Where a block's body comes from.
 #[derive(Clone, Debug)]
-pub(super) enum Body {
+pub enum Body {
     /// The summaries as they stand.
     Summaries(String),
     /// A text that the entry has to hold.
@@ -199,7 +216,7 @@ pub(super) enum Body {
 
 impl Body {
     /// The body as far as it is known: until a fused summary is there, its parts.
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match self {
             Self::Summaries(text)
             | Self::Own { text, .. }
@@ -212,34 +229,121 @@ impl Body {
     }
 }
 
+/// What a flush looks at, and what it is for.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    pub basis: &'a Basis,
+    pub view: &'a View,
+    /// `None` while nobody has asked for a flush.
+    pub trigger: Option<Trigger>,
+    /// The timestamp of a final reply that is not in the mirror yet.
+    pub closing_at_ms: Option<u64>,
+}
+
 /// Which request of a flush is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Row {
+pub enum Row {
     Batch(usize),
     Span(usize),
 }
 
 /// A flush in progress.
 #[derive(Debug)]
-pub(super) struct Flush {
-    pub(super) number: u32,
-    pub(super) trigger: Trigger,
+pub struct Flush {
+    number: u32,
+    pub trigger: Trigger,
     /// The timestamp of a final reply that is not in the mirror yet.
-    pub(super) closing_at_ms: Option<u64>,
+    pub closing_at_ms: Option<u64>,
     /// The transcript's length when it was begun.
-    pub(super) len: Position,
-    pub(super) batches: Vec<Batch>,
-    pub(super) spans: Vec<SpanWork>,
-    pub(super) stage: Stage,
+    len: Position,
+    pub batches: Vec<Batch>,
+    pub spans: Vec<SpanWork>,
+    stage: Stage,
     /// Requests that were answered or failed.
-    pub(super) requests: u32,
-    /// The last name and the last block that were given out before.
-    pub(super) last_name: Ref,
-    pub(super) last_block: u32,
+    requests: u32,
+    /// The last name and the last block that it has given out.
+    last_name: Ref,
+    last_block: BlockId,
+    /// Spans that it has found not to be worth a block.
+    unworthy: Vec<Extent>,
+}
+
+impl<'a> Scene<'a> {
+    /// What is looked at while nobody has asked for a flush.
+    #[must_use]
+    pub fn idle(basis: &'a Basis, view: &'a View) -> Self {
+        Self {
+            basis,
+            view,
+            trigger: None,
+            closing_at_ms: None,
+        }
+    }
 }
 
 impl Flush {
-    pub(super) fn asks(&self) -> impl Iterator<Item = (Row, &Ask)> {
+    /// Begins a flush: collects what waits. `None` if there is nothing to do.
+    #[must_use]
+    pub fn begin(scene: Scene<'_>, trigger: Trigger) -> Option<Self> {
+        let batches = scene.collect(trigger);
+        if batches.is_empty() && !scene.has_span_to_compress() {
+            return None;
+        }
+        Some(Self {
+            number: scene.basis.facts.next_flush(),
+            trigger,
+            closing_at_ms: scene.closing_at_ms,
+            len: scene.basis.transcript.len(),
+            batches,
+            spans: Vec::new(),
+            stage: Stage::Summarizing,
+            requests: 0,
+            last_name: scene.basis.facts.archive().last_name(),
+            last_block: scene.basis.facts.blocks().last_id(),
+            unworthy: Vec::new(),
+        })
+    }
+
+    /// What this flush looks at.
+    #[must_use]
+    pub fn scene<'a>(&self, basis: &'a Basis, view: &'a View) -> Scene<'a> {
+        Scene {
+            basis,
+            view,
+            trigger: Some(self.trigger),
+            closing_at_ms: self.closing_at_ms,
+        }
+    }
+
+    /// The last name that it has given out: whoever else needs one takes a later one.
+    #[must_use]
+    pub fn last_name(&self) -> Ref {
+        self.last_name
+    }
+
+    /// Makes up for names that were given out elsewhere since.
+    fn catch_up(&mut self, basis: &Basis) {
+        self.last_name = self.last_name.max(basis.facts.archive().last_name());
+    }
+
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
+    }
+
+    /// Whether it has used the summarizer or compressed anything, so that the totals have changed.
+    #[must_use]
+    pub fn has_used(&self) -> bool {
+        self.requests > 0 || !self.spans.is_empty()
+    }
+
+    /// Spans that it has found not to be worth a block.
+    #[must_use]
+    pub fn unworthy(&self) -> &[Extent] {
+        &self.unworthy
+    }
+
+    pub fn asks(&self) -> impl Iterator<Item = (Row, &Ask)> {
         let batches = self
             .batches
             .iter()
@@ -259,7 +363,7 @@ impl Flush {
         batches.chain(spans)
     }
 
-    pub(super) fn ask_mut(&mut self, row: Row) -> Option<&mut Ask> {
+    pub fn ask_mut(&mut self, row: Row) -> Option<&mut Ask> {
         match row {
             Row::Batch(index) => match &mut self.batches.get_mut(index)?.fate {
                 Fate::Asked { ask, .. } => Some(ask),
@@ -272,7 +376,7 @@ impl Flush {
         }
     }
 
-    pub(super) fn prompt(&self, row: Row) -> Option<&str> {
+    pub fn prompt(&self, row: Row) -> Option<&str> {
         match row {
             Row::Batch(index) => match &self.batches.get(index)?.fate {
                 Fate::Asked { prompt, .. } => Some(prompt),
@@ -285,7 +389,7 @@ impl Flush {
         }
     }
 
-    pub(super) fn row_of(&self, job: JobId) -> Option<(Row, ModelChoice)> {
+    pub fn row_of(&self, job: JobId) -> Option<(Row, ModelChoice)> {
         self.asks().find_map(|(row, ask)| match ask {
             Ask::Running {
                 job: own, model, ..
@@ -294,7 +398,7 @@ impl Flush {
         })
     }
 
-    pub(super) fn running(&self) -> Vec<JobId> {
+    pub fn running(&self) -> Vec<JobId> {
         self.asks()
             .filter_map(|(_, ask)| match ask {
                 Ask::Running { job, .. } => Some(*job),
@@ -303,7 +407,7 @@ impl Flush {
             .collect()
     }
 
-    pub(super) fn next_queued(&self) -> Option<(Row, ModelChoice)> {
+    pub fn next_queued(&self) -> Option<(Row, ModelChoice)> {
         self.asks().find_map(|(row, ask)| match ask {
             Ask::Queued { model } => Some((row, *model)),
             Ask::Running { .. } | Ask::Answered(_) | Ask::Failed(_) => None,
@@ -311,17 +415,17 @@ impl Flush {
     }
 
     /// Jobs that are running or queued.
-    pub(super) fn unfinished_jobs(&self) -> u32 {
+    pub fn unfinished_jobs(&self) -> u32 {
         let unfinished = self.asks().filter(|(_, ask)| ask.is_unfinished()).count();
         u32::try_from(unfinished).unwrap_or(u32::MAX)
     }
 
     /// Whether a user waits for it.
-    pub(super) fn is_manual(&self) -> bool {
+    pub fn is_manual(&self) -> bool {
         matches!(self.trigger, Trigger::Manual | Trigger::Compact)
     }
 
-    pub(super) fn progressed(&mut self, job: JobId, chars: u32) {
+    pub fn progressed(&mut self, job: JobId, chars: u32) {
         if let Some((row, _)) = self.row_of(job)
             && let Some(Ask::Running { chars: known, .. }) = self.ask_mut(row)
         {
@@ -330,7 +434,7 @@ impl Flush {
     }
 
     /// Whether it looks at messages from this position on.
-    pub(super) fn reaches(&self, at: Position) -> bool {
+    pub fn reaches(&self, at: Position) -> bool {
         at < self.len
     }
 }

@@ -1,52 +1,55 @@
 //! What stands in the place of a span: its summaries, fused or as they are, or an outline.
 
-use super::flush::{Ask, Body, Fate};
-use super::spans::Candidate;
-use super::spans::OUTLINE_CHARS;
-use super::spans::Taken;
-use super::{Position, Session};
-use crate::engine::archive::Standing;
-use crate::engine::block::{Block, Extent, Outline};
+use super::spans::{Candidate, OUTLINE_CHARS, Taken};
+use super::{Ask, Body, Fate, Flush, Models, Scene};
+use crate::engine::block::{Extent, Outline};
 use crate::engine::cut::head_chars;
+use crate::engine::facts::{BatchId, Standing};
+use crate::engine::hook::Hook;
 use crate::engine::host::Host;
 use crate::engine::ids::BlockId;
 use crate::engine::order::sort_by_key;
 use crate::engine::prompt::range_prompt;
 use crate::engine::summary;
+use crate::engine::transcript::Position;
 
-impl Session {
+impl Flush {
     pub(super) fn body_for(
-        &mut self,
+        &self,
+        scene: Scene<'_>,
         candidate: &Candidate,
         taken: &Taken,
         supersedes: &[BlockId],
-        now_ms: u64,
-        host: &mut dyn Host,
+        models: &mut Models,
+        hook: &mut Hook<'_>,
     ) -> Body {
-        let parts = self.parts_of(candidate, taken, supersedes, host);
+        let parts = self.parts_of(scene, candidate, taken, supersedes, hook.host);
         let is_open = matches!(candidate.extent, Extent::Turns { .. });
+        // No footers: the block's own list of refs says the same.
+        let bodies = || parts.iter().map(|part| summary::body_of(part));
         match parts.as_slice() {
             [] => Body::Own {
-                text: self.outline(candidate).write(),
+                text: scene.outline(candidate).write(),
                 deterministic: true,
             },
             [only] if supersedes.is_empty() && !is_open => Body::Summaries(only.clone()),
-            _ if is_open || !supersedes.is_empty() => {
-                // No footers: the block's own list of refs says the same.
-                let bodies: Vec<&str> = parts.iter().map(|part| summary::body_of(part)).collect();
-                Body::Own {
-                    text: bodies.join("\n"),
-                    deterministic: false,
-                }
-            }
+            _ if is_open || !supersedes.is_empty() => Body::Own {
+                text: bodies().collect::<Vec<_>>().join("\n"),
+                deterministic: false,
+            },
             _ => {
                 let fallback = parts.join("\n\n");
-                if !self.config.chain_compression.fuse_range_summary {
+                if !scene
+                    .basis
+                    .rules
+                    .config
+                    .chain_compression
+                    .fuse_range_summary
+                {
                     return Body::Summaries(fallback);
                 }
-                let bodies: Vec<&str> = parts.iter().map(|part| summary::body_of(part)).collect();
-                let prompt = range_prompt(&bodies);
-                let model = self.choose_model(now_ms);
+                let prompt = range_prompt(&bodies().collect::<Vec<_>>());
+                let model = models.choose(&scene.basis.rules, hook.now_ms);
                 Body::Fused {
                     prompt,
                     ask: Ask::Queued { model },
@@ -60,23 +63,25 @@ impl Session {
     /// the summaries of the batches that none of them covers.
     fn parts_of(
         &self,
+        scene: Scene<'_>,
         candidate: &Candidate,
         taken: &Taken,
         supersedes: &[BlockId],
         host: &mut dyn Host,
     ) -> Vec<String> {
+        let layout = scene.view.layout();
         let mut parts: Vec<(Position, String)> = Vec::new();
         for id in supersedes {
-            if let Some(block) = self.blocks.all.get(id)
-                && let Some(first) = block.dropped().next()
+            if let Some(block) = scene.basis.facts.blocks().get(*id)
+                && let Some(first) = layout.blocks.dropped(*id).next()
             {
                 parts.push((first, block.body.clone()));
             }
         }
-        let mut archived: Vec<usize> = Vec::new();
+        let mut archived: Vec<BatchId> = Vec::new();
         let mut fresh: Vec<usize> = Vec::new();
-        for at in self.results_in(candidate) {
-            if self.is_covered(at) {
+        for at in scene.results_in(candidate) {
+            if layout.is_covered(at) {
                 continue;
             }
             if let Some(batch) = taken.batch_of.get(&at)
@@ -87,19 +92,11 @@ impl Session {
                     parts.push((at, content));
                 }
             }
-            let batch =
-                self.record_at(at)
-                    .and_then(|index| match self.archive.record(index)?.standing {
-                        Standing::Summarized { batch } => Some(batch),
-                        Standing::Spilled { .. }
-                        | Standing::Recovered { .. }
-                        | Standing::Archived => None,
-                    });
-            if let Some(batch) = batch
-                && !archived.contains(&batch)
+            if let Some(Standing::Summarized { batch }) = scene.basis.standing_at(at)
+                && !archived.contains(batch)
             {
-                archived.push(batch);
-                if let Some(content) = self.summary_text(batch, host) {
+                archived.push(*batch);
+                if let Some(content) = scene.basis.summary_text(*batch, host) {
                     parts.push((at, content));
                 }
             }
@@ -109,21 +106,23 @@ impl Session {
     }
 
     fn fresh_summary(&self, batch: usize) -> Option<String> {
-        match &self.flush.as_ref()?.batches.get(batch)?.fate {
+        match &self.batches.get(batch)?.fate {
             Fate::Summarized { content } => Some(content.clone()),
             Fate::Skipped(_) | Fate::Asked { .. } => None,
         }
     }
+}
 
-    fn outline<'a>(&'a self, candidate: &Candidate) -> Outline<'a> {
+impl<'a> Scene<'a> {
+    fn outline(self, candidate: &Candidate) -> Outline<'a> {
         let calls: Vec<(&str, String, bool)> = candidate
             .turns
             .iter()
-            .filter_map(|turn| self.transcript.assistant(*turn))
+            .filter_map(|turn| self.basis.transcript.assistant(*turn))
             .flat_map(|turn| &turn.calls)
             .map(|call| {
                 let arguments = call.arguments.as_deref().unwrap_or_default();
-                let result = call.result.and_then(|at| self.transcript.result(at));
+                let result = call.result.and_then(|at| self.basis.transcript.result(at));
                 (
                     call.tool.as_str(),
                     format!("{} {}", call.tool, head_chars(arguments, OUTLINE_CHARS)),
@@ -139,7 +138,7 @@ impl Session {
             }
         }
         let at_ms = |turn: Option<&Position>| {
-            turn.and_then(|at| self.transcript.slot(*at))
+            turn.and_then(|at| self.basis.transcript.slot(*at))
                 .map_or(0, |slot| slot.at_ms)
         };
         let named = |call: Option<&(&str, String, bool)>| {
@@ -155,17 +154,5 @@ impl Session {
             first: named(calls.first()),
             last: named(calls.last()),
         }
-    }
-
-    /// Positions of the outputs that a block shows verbatim.
-    pub(super) fn shown_in(&self, block: &Block) -> Vec<Position> {
-        let dropped = block.dropped();
-        dropped.filter(|at| self.is_shown_in(block, *at)).collect()
-    }
-
-    /// Whether a block shows the result at a position, which it covers.
-    pub(super) fn is_shown_in(&self, block: &Block, at: Position) -> bool {
-        let key = self.transcript.key_at(at);
-        key.is_some_and(|key| block.protects(&key)) && self.member_at(at).is_none()
     }
 }

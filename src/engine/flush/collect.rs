@@ -2,92 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::flush::{Ask, Batch, Captured, Duplicate, Fate, Flush, Original, Skip, Stage, Trigger};
-use super::{Position, Session};
+use super::{Ask, Batch, Captured, Duplicate, Fate, Flush, Original, Scene, Skip, Trigger};
+use crate::engine::basis::Basis;
 use crate::engine::config::{BatchingMode, PruneOn};
 use crate::engine::digest::Hash;
-use crate::engine::host::Host;
+use crate::engine::host::{Host, ModelChoice, Notice};
 use crate::engine::ids::Ref;
 use crate::engine::order::sort_by_key;
 use crate::engine::prompt::{PromptCall, batch_prompt};
 use crate::engine::size::utf16_len;
-use crate::engine::transcript::{Chain, ChainEnd};
+use crate::engine::transcript::{Chain, ChainEnd, Position};
 use crate::engine::{stub, summary};
 
-impl Session {
-    /// The agent's final reply: flushes, or, on demand, does not.
-    pub(super) fn flush_at_reply(
-        &mut self,
-        closing_at_ms: Option<u64>,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) {
-        if self.config.prune_on == PruneOn::AgentMessage {
-            self.start_flush(Trigger::Reply, closing_at_ms, now_ms, host);
-        }
-    }
-
-    /// Begins a flush, unless one is in progress or there is nothing to do. Says whether it began.
-    pub(super) fn start_flush(
-        &mut self,
-        trigger: Trigger,
-        closing_at_ms: Option<u64>,
-        now_ms: u64,
-        host: &mut dyn Host,
-    ) -> bool {
-        if self.flush.is_some() || !self.may_replace() {
-            return false;
-        }
-        let batches = self.collect(trigger);
-        let flush = Flush {
-            number: self.last_flush + 1,
-            trigger,
-            closing_at_ms,
-            len: self.transcript.len(),
-            batches,
-            spans: Vec::new(),
-            stage: Stage::Summarizing,
-            requests: 0,
-            last_name: self.archive.last_name(),
-            last_block: self.blocks.last_id,
-        };
-        self.flush = Some(flush);
-        self.forget_hopeless();
-        if !self.has_work() {
-            self.flush = None;
-            return false;
-        }
-        self.queue_requests(now_ms);
-        self.pump(host);
-        self.advance_flush(now_ms, host);
-        true
-    }
-
-    fn has_work(&self) -> bool {
-        let has_batches = self
-            .flush
-            .as_ref()
-            .is_some_and(|flush| !flush.batches.is_empty());
-        has_batches || self.has_span_to_compress()
-    }
-
-    /// Chooses a model for each request, in order.
-    fn queue_requests(&mut self, now_ms: u64) {
-        let count = self.flush.as_ref().map_or(0, |flush| flush.batches.len());
-        for index in 0..count {
-            let model = self.choose_model(now_ms);
-            let batch = self
-                .flush
-                .as_mut()
-                .and_then(|flush| flush.batches.get_mut(index));
-            if let Some(Fate::Asked { ask, .. }) = batch.map(|batch| &mut batch.fate) {
-                *ask = Ask::Queued { model };
-            }
-        }
-    }
-
+impl Scene<'_> {
     /// Untried results by batch, oldest first, and whether each batch is to be summarized.
-    fn collect(&self, trigger: Trigger) -> Vec<Batch> {
+    pub(super) fn collect(self, trigger: Trigger) -> Vec<Batch> {
         let mut groups: BTreeMap<Position, Vec<Captured>> = BTreeMap::new();
         let before = match trigger {
             Trigger::Savings => self.ripe_before(),
@@ -99,7 +28,7 @@ impl Session {
             | Trigger::Delta
             | Trigger::Tool => Position::MAX,
         };
-        for at in self.account.untried.before(before) {
+        for at in self.view.untried().before(before) {
             if let Some(captured) = self.capture(at) {
                 let group = self.group_of(captured.site.assistant);
                 groups.entry(group).or_default().push(captured);
@@ -115,61 +44,62 @@ impl Session {
     }
 
     /// Whether the last prompt has interrupted a chain that waits.
-    pub(super) fn has_interrupted_work(&self) -> bool {
-        let chains = self.transcript.chains();
-        let before = chains
-            .len()
-            .checked_sub(2)
-            .and_then(|index| chains.get(index));
+    pub fn has_interrupted_work(self) -> bool {
+        let before = self.basis.transcript.last_chain_but_one();
         let interrupted = before.filter(|chain| matches!(chain.end, ChainEnd::Interrupted(_)));
-        self.config.prune_on == PruneOn::AgentMessage
+        self.basis.rules.config.prune_on == PruneOn::AgentMessage
             && interrupted.is_some_and(|chain| {
-                let waiting = self.account.untried.before(self.last_chain_start());
+                let waiting = self.view.untried().before(self.last_chain_start());
                 waiting.last().is_some_and(|last| last >= chain.start())
             })
     }
 
-    pub(super) fn last_chain_start(&self) -> Position {
-        let last = self.transcript.chains().last();
-        last.map_or(0, Chain::start)
+    pub fn last_chain_start(self) -> Position {
+        let last = self.basis.transcript.last_chain();
+        last.map_or(0, |(_, chain)| chain.start())
     }
 
     /// A flush for the sake of savings leaves alone what the model has not seen yet, and the turns
     /// that `chainCompression.openChain.keepTurns` keeps.
-    pub(super) fn ripe_before(&self) -> Position {
-        let keep = self.config.chain_compression.open_chain.keep_turns;
+    pub fn ripe_before(self) -> Position {
+        let keep = self
+            .basis
+            .rules
+            .config
+            .chain_compression
+            .open_chain
+            .keep_turns;
         let kept_from = keep.map_or(Position::MAX, |keep| self.kept_from(keep as usize));
-        kept_from.min(self.epoch.sent)
+        kept_from.min(self.basis.epoch.sent)
     }
 
-    fn capture(&self, at: Position) -> Option<Captured> {
-        let result = self.transcript.result(at)?;
+    fn capture(self, at: Position) -> Option<Captured> {
+        let result = self.basis.transcript.result(at)?;
         result.text.as_ref()?;
         Some(Captured {
             site: result.site?,
             at,
-            key: self.transcript.key_at(at)?,
-            hash: self.hash_at(at),
+            key: self.basis.transcript.key_at(at)?,
+            hash: self.basis.hash_at(at),
             chars: result.text_size.chars,
             name: None,
         })
     }
 
     /// What a turn is batched under: itself, or the chain that it belongs to.
-    fn group_of(&self, assistant: Position) -> Position {
-        match self.config.batching_mode {
+    fn group_of(self, assistant: Position) -> Position {
+        match self.basis.rules.config.batching_mode {
             BatchingMode::Turn => assistant,
             BatchingMode::AgentMessage => {
-                let chains = self.transcript.chains();
-                let last = self.transcript.chain_before(assistant + 1);
-                let own = last.and_then(|index| chains.get(index));
+                let last = self.basis.transcript.chain_before(assistant + 1);
+                let own = last.and_then(|id| self.basis.transcript.chain(id));
                 own.map_or(assistant, Chain::start)
             }
         }
     }
 
     fn batch(
-        &self,
+        self,
         index: usize,
         captured: Vec<Captured>,
         seen: &mut BTreeMap<(Hash, bool), (usize, usize)>,
@@ -198,7 +128,7 @@ impl Session {
     }
 
     fn fold_repetitions(
-        &self,
+        self,
         index: usize,
         batch: &mut Batch,
         seen: &mut BTreeMap<(Hash, bool), (usize, usize)>,
@@ -222,35 +152,36 @@ impl Session {
         }
     }
 
-    fn hash_key(&self, call: &Captured) -> Option<(Hash, bool)> {
-        let is_error = self.transcript.result(call.at)?.is_error;
+    fn hash_key(self, call: &Captured) -> Option<(Hash, bool)> {
+        let is_error = self.basis.transcript.result(call.at)?.is_error;
         Some((call.hash.as_ref()?.normalized, is_error))
     }
 
     fn original_of(
-        &self,
+        self,
         call: &Captured,
         seen: &BTreeMap<(Hash, bool), (usize, usize)>,
     ) -> Option<Original> {
         // A result that has a record of its own is no duplicate, whatever it says.
-        if !self.config.dedup_by_content_hash || self.member_at(call.at).is_some() {
+        if !self.basis.rules.config.dedup_by_content_hash || self.basis.member_at(call.at).is_some()
+        {
             return None;
         }
         let key = self.hash_key(call)?;
         let hash = call.hash.as_ref()?;
-        if let Some(record) = self.archive.duplicate_of(hash, key.1) {
+        if let Some(record) = self.basis.facts.archive().duplicate_of(hash, key.1) {
             return Some(Original::Record(record));
         }
         let (batch, call) = *seen.get(&key)?;
         Some(Original::Within { batch, call })
     }
 
-    fn fate_of(&self, batch: &Batch) -> Fate {
+    fn fate_of(self, batch: &Batch) -> Fate {
         let raw = batch.raw_chars();
         if batch.calls.is_empty() {
             return Fate::Skipped(Skip::Deduped);
         }
-        if raw == 0 || raw < u64::from(self.config.min_batch_chars) {
+        if raw == 0 || raw < u64::from(self.basis.rules.config.min_batch_chars) {
             return Fate::Skipped(Skip::Trivial);
         }
         if self.most_saved(batch) == 0 {
@@ -259,15 +190,20 @@ impl Session {
         Fate::Asked {
             prompt: String::new(),
             ask: Ask::Queued {
-                model: crate::engine::host::ModelChoice::Session,
+                model: ModelChoice::Session,
             },
         }
     }
 
     /// What stubs and a summary of no length at all would save: nothing is asked of the summarizer
     /// where that is nothing.
-    fn most_saved(&self, batch: &Batch) -> u64 {
-        let last = self.archive.last_named().map_or(0, |name| name.0);
+    fn most_saved(self, batch: &Batch) -> u64 {
+        let last = self
+            .basis
+            .facts
+            .archive()
+            .last_named()
+            .map_or(0, |name| name.0);
         let names: Vec<Ref> = (1..)
             .zip(&batch.calls)
             .map(|(n, _)| Ref(last + n))
@@ -276,20 +212,20 @@ impl Session {
         stubs_save(batch, names).saturating_sub(footer)
     }
 
-    fn prompt_for(&self, batch: &Batch) -> String {
+    fn prompt_for(self, batch: &Batch) -> String {
         let mut words: Vec<&str> = Vec::new();
         let mut last = None;
         let mut calls = Vec::new();
         for captured in &batch.calls {
             if last != Some(captured.site.assistant)
-                && let Some(turn) = self.transcript.assistant(captured.site.assistant)
+                && let Some(turn) = self.basis.transcript.assistant(captured.site.assistant)
             {
                 words.push(&turn.text);
                 last = Some(captured.site.assistant);
             }
             let (Some(result), Some(call)) = (
-                self.transcript.result(captured.at),
-                self.transcript.call(captured.site),
+                self.basis.transcript.result(captured.at),
+                self.basis.transcript.call(captured.site),
             ) else {
                 continue;
             };
@@ -303,68 +239,79 @@ impl Session {
         }
         batch_prompt(&words, &calls)
     }
+}
 
+impl Flush {
     /// Names the calls of answered batches, and passes over those whose summary is not worth it.
-    pub(super) fn judge_batches(&mut self, host: &mut dyn Host) {
+    pub(super) fn judge_batches(&mut self, basis: &Basis, host: &mut dyn Host) {
         let failures: Vec<String> = self
-            .flush
-            .iter()
-            .flat_map(Flush::asks)
+            .asks()
             .filter_map(|(_, ask)| match ask {
                 Ask::Failed(why) => Some(why.clone()),
                 Ask::Queued { .. } | Ask::Running { .. } | Ask::Answered(_) => None,
             })
             .collect();
-        self.report_failures(&failures, host);
-        for (index, answer) in self.answers() {
-            let calls = self
-                .flush
-                .as_ref()
-                .and_then(|flush| flush.batches.get(index));
-            let known: Vec<Option<Ref>> = calls
-                .iter()
-                .flat_map(|batch| &batch.calls)
-                .map(|call| self.known_name(&call.key))
-                .collect();
-            // Names are given out for what is kept only: a batch that is passed over must not
-            // leave a hole in the row of refs.
-            let mut next = self.archive.upcoming_names();
-            let names: Vec<Ref> = known
-                .into_iter()
-                .map(|name| name.or_else(|| next.next()).unwrap_or(Ref(u32::MAX)))
-                .collect();
-            let Some(batch) = self
-                .flush
-                .as_mut()
-                .and_then(|flush| flush.batches.get_mut(index))
-            else {
-                continue;
-            };
-            let labels: Vec<(String, Ref)> = batch
-                .calls
-                .iter()
-                .filter_map(|call| self.transcript.call(call.site))
-                .map(|call| call.tool.clone())
-                .zip(names.iter().copied())
-                .collect();
-            let labels: Vec<(&str, Ref)> = labels
-                .iter()
-                .map(|(tool, name)| (tool.as_str(), *name))
-                .collect();
-            let text = summary::label_refs(&answer, &labels);
-            let content = summary::content(&text, &names);
-            batch.summary_chars = utf16_len(&content);
-            if stubs_save(batch, names.iter().copied()) <= batch.summary_chars {
-                batch.fate = Fate::Skipped(Skip::Oversized);
-                continue;
+        report_failures(&failures, host);
+        self.catch_up(basis);
+        for batch in &mut self.batches {
+            if let Fate::Asked {
+                ask: Ask::Answered(answer),
+                ..
+            } = &batch.fate
+            {
+                let answer = answer.clone();
+                judge(batch, &answer, basis, &mut self.last_name);
             }
-            for (call, name) in batch.calls.iter_mut().zip(&names) {
-                call.name = Some(*name);
-            }
-            batch.fate = Fate::Summarized { content };
-            for name in names {
-                self.archive.reserve_name(name);
-            }
+        }
+    }
+}
+
+/// Names the calls of one answered batch, or passes over it.
+fn judge(batch: &mut Batch, answer: &str, basis: &Basis, last_name: &mut Ref) {
+    // Names are given out for what is kept only: a batch that is passed over must not leave a hole
+    // in the row of refs.
+    let mut last = *last_name;
+    let names: Vec<Ref> = batch
+        .calls
+        .iter()
+        .map(|call| {
+            basis.facts.known_name(&call.key).unwrap_or_else(|| {
+                last = Ref(last.0 + 1);
+                last
+            })
+        })
+        .collect();
+    let labels: Vec<(&str, Ref)> = batch
+        .calls
+        .iter()
+        .filter_map(|call| basis.transcript.call(call.site))
+        .map(|call| call.tool.as_str())
+        .zip(names.iter().copied())
+        .collect();
+    let text = summary::label_refs(answer, &labels);
+    let content = summary::content(&text, &names);
+    batch.summary_chars = utf16_len(&content);
+    if stubs_save(batch, names.iter().copied()) <= batch.summary_chars {
+        batch.fate = Fate::Skipped(Skip::Oversized);
+        return;
+    }
+    for (call, name) in batch.calls.iter_mut().zip(&names) {
+        call.name = Some(*name);
+    }
+    batch.fate = Fate::Summarized { content };
+    *last_name = last;
+}
+
+/// Names the failures of a stage, once each.
+fn report_failures(failures: &[String], host: &mut dyn Host) {
+    let mut named: Vec<&String> = Vec::new();
+    for failure in failures {
+        if !named.contains(&failure) {
+            named.push(failure);
+            host.notify(&Notice::error(format!(
+                "pruner: summarization failed: {failure}; nothing is lost, the next flush tries \
+                 again"
+            )));
         }
     }
 }

@@ -1,23 +1,16 @@
-//! What a flush tells of itself: notices, statistics, metrics.
+//! What a flush tells of itself: notices and metrics.
 
-use super::Session;
-use super::commit::Tally;
-use super::commit::counted;
-use super::flush::{Flush, SpanWork, Trigger};
-use crate::engine::entry;
-use crate::engine::host::{Cost, Host, Notice};
+use super::{Flush, SpanWork, Tally, Trigger};
+use crate::engine::basis::Rules;
+use crate::engine::entry::{self, FlushOutcome};
+use crate::engine::host::{Host, Notice};
 use crate::engine::ids::BlockId;
 
-impl Session {
-    pub(super) fn report_flush(
-        &self,
-        flush: &Flush,
-        result: &Tally,
-        made: &[BlockId],
-        host: &mut dyn Host,
-    ) {
-        if let Some(frontier) = &result.frontier {
-            if result.outcome == "summarized" && flush.is_manual() {
+impl Flush {
+    /// Tells the user what the flush has done. `made` are the blocks that came to be.
+    pub fn report(&self, tally: &Tally, made: &[BlockId], rules: &Rules, host: &mut dyn Host) {
+        if let Some(frontier) = &tally.frontier {
+            if tally.outcome == FlushOutcome::Summarized && self.is_manual() {
                 host.notify(&Notice::info(format!(
                     "pruner: pruned {} from {} — summaries {} chars vs {} raw chars",
                     counted(frontier.attempted_tool_call_count, "tool call"),
@@ -26,7 +19,9 @@ impl Session {
                     frontier.raw_char_count
                 )));
             }
-            if result.outcome == "skipped-oversized" && !self.config.quiet_oversized_skips {
+            if tally.outcome == FlushOutcome::SkippedOversized
+                && !rules.config.quiet_oversized_skips
+            {
                 host.notify(&Notice::info(format!(
                     "pruner: {} left as they are, a summary would not be shorter ({} raw chars)",
                     counted(frontier.attempted_tool_call_count, "tool call"),
@@ -34,7 +29,7 @@ impl Session {
                 )));
             }
         }
-        let (merges, chains): (Vec<&SpanWork>, Vec<&SpanWork>) = flush
+        let (merges, chains): (Vec<&SpanWork>, Vec<&SpanWork>) = self
             .spans
             .iter()
             .filter(|span| made.contains(&span.id))
@@ -56,7 +51,7 @@ impl Session {
                 merge.id
             )));
         }
-        let reason = match flush.trigger {
+        let reason = match self.trigger {
             Trigger::Budget => "the context has reached its budget",
             Trigger::Delta => "the context jumped in this turn",
             Trigger::Savings => "a flush saves enough by now",
@@ -69,45 +64,35 @@ impl Session {
         host.notify(&Notice::info(format!("pruner: flushed, {reason}")));
     }
 
-    pub(super) fn write_stats(&mut self, flush: &Flush, host: &mut dyn Host) {
-        if flush.requests == 0 && flush.spans.is_empty() {
-            return;
-        }
-        let stats = self.summarizer.stats;
-        if let Err(err) = host.append(entry::STATS, &entry::write(&stats)) {
-            host.notify(&Notice::warning(format!(
-                "pruner: statistics could not be written ({err}); the next flush writes them"
-            )));
-        }
-        host.cost(&Cost {
-            input_tokens: stats.total_input_tokens,
-            output_tokens: stats.total_output_tokens,
-            total: stats.total_cost,
-        });
-    }
-
-    pub(super) fn write_metrics(
-        &mut self,
-        flush: &Flush,
-        outcome: &str,
+    /// The metrics of this attempt.
+    #[must_use]
+    pub fn metrics(
+        &self,
+        outcome: FlushOutcome,
+        gauges: entry::Gauges,
         now_ms: u64,
-        host: &mut dyn Host,
-    ) {
-        let captured = u32::try_from(flush.batches.len()).unwrap_or(u32::MAX);
-        let failed = flush
+    ) -> entry::FlushMetrics {
+        let captured = u32::try_from(self.batches.len()).unwrap_or(u32::MAX);
+        let failed = self
             .batches
             .iter()
             .filter(|batch| batch.is_failed())
             .count();
-        let metrics = entry::FlushMetrics {
+        entry::FlushMetrics {
             ts: now_ms,
-            trigger: flush.trigger.name().to_owned(),
+            trigger: self.trigger.name().to_owned(),
             captured_batches: captured,
             processed_batches: captured.saturating_sub(u32::try_from(failed).unwrap_or(u32::MAX)),
-            outcome: outcome.to_owned(),
-            metrics: self.gauges(),
-        };
-        // A log that cannot be written has been reported by now.
-        let _ = host.append(entry::METRICS, &entry::write(&metrics));
+            outcome,
+            metrics: gauges,
+        }
+    }
+}
+
+fn counted(n: u32, what: &str) -> String {
+    match (n, what) {
+        (1, _) => format!("1 {what}"),
+        (_, "batch") => format!("{n} batches"),
+        _ => format!("{n} {what}s"),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::facts::BatchId;
 use crate::engine::ids::BlockId;
 use crate::engine::size::Size;
 use crate::engine::transcript::Position;
@@ -86,8 +87,8 @@ pub struct Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Item {
     Message(Position),
-    /// The summary of a batch, by its index in the archive.
-    Summary(usize),
+    /// The summary of a batch.
+    Summary(BatchId),
     Block(BlockId),
 }
 
@@ -134,7 +135,7 @@ impl Ledger {
     pub fn truncate(&mut self, at: Position) {
         let items: Vec<Item> = self
             .effects
-            .range(Item::Message(at)..Item::Summary(0))
+            .range(Item::Message(at)..Item::Summary(BatchId::numbered(0)))
             .map(|(item, _)| *item)
             .collect();
         for item in items {
