@@ -92,7 +92,7 @@ pub struct ThinkingStrip {
 ///
 /// Lengths called "chars" are UTF-16 code units.
 ///
-/// Source: the seed document and design section 4, which also give the defaults.
+/// Source: the seed document, which also gives the defaults, and design section 4.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub enabled: bool,
