@@ -13,6 +13,14 @@ pub enum HostError {
     Failed(String),
 }
 
+/// What the log has given to an entry that was appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub entry: EntryId,
+    /// The time that a load will hand back with the entry, in Unix milliseconds.
+    pub at_ms: u64,
+}
+
 /// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -133,7 +141,7 @@ pub trait Host {
     ///
     /// # Errors
     /// The log cannot be written; nothing was appended.
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError>;
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError>;
 
     /// Appends a custom message at the end of the transcript.
     ///
@@ -144,7 +152,7 @@ pub trait Host {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError>;
+    ) -> Result<Stamp, HostError>;
 
     /// Reads the data of an entry back; of a message `{"content", "details"}`.
     ///

@@ -45,10 +45,10 @@ mod worth;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use answer::{Reply, Tool};
+pub use answer::{Answer, Tool};
 pub use report::{BatchProgress, BatchState, Node, NodeKind, Status, StrategyReport};
 
-use super::archive::{Archive, Member};
+use super::archive::{Archive, Member, Standing};
 use super::block::{Block, Extent};
 use super::config::Config;
 use super::host::{Host, JobUsage, Notice, Outcome};
@@ -99,6 +99,8 @@ pub enum CommandError {
     LogFailed(String),
     #[error("cannot be read: {0}")]
     Malformed(String),
+    #[error("the text cannot be read: {0}")]
+    Unreadable(String),
 }
 
 /// One entry of the session log.
@@ -302,6 +304,16 @@ impl Session {
             return Err(SessionError::OutOfOrder(why));
         };
         Ok(restoring.take(entries))
+    }
+
+    /// The results whose text the log holds: the host may withhold their texts at the load.
+    pub fn known_results(&mut self) -> Vec<OccurrenceKey> {
+        self.finish_restore();
+        let records = self.archive.records().iter();
+        let records = records.filter(|record| record.standing != Standing::Archived);
+        let keys = records.map(|record| &record.key);
+        let keys = keys.chain(self.archive.aliases().iter().map(|alias| &alias.key));
+        keys.filter(|key| key.at_ms.is_some()).cloned().collect()
     }
 
     /// From position `at` on the transcript is `tail`; what stood there before is gone.

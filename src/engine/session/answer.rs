@@ -22,14 +22,14 @@ pub struct Tool {
 
 /// What a tool call is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct Answer {
     pub text: String,
     pub is_error: bool,
     /// Occurrences whose non-text parts the host should attach.
     pub attachments: Vec<OccurrenceKey>,
 }
 
-impl Reply {
+impl Answer {
     fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -70,25 +70,31 @@ impl Session {
     }
 
     /// Answers a call of one of these tools.
-    pub fn call(&mut self, tool: &str, arguments: &str, now_ms: u64, host: &mut dyn Host) -> Reply {
+    pub fn call(
+        &mut self,
+        tool: &str,
+        arguments: &str,
+        now_ms: u64,
+        host: &mut dyn Host,
+    ) -> Answer {
         self.begin(now_ms);
         match tool {
             query::TOOL_NAME => match Request::parse(arguments) {
                 Ok(request) => self.query(&request, host),
-                Err(why) => Reply::error(why),
+                Err(why) => Answer::error(why),
             },
             COMPRESS_TOOL if self.config.compress_tool => {
                 if !self.may_replace() || !self.config.chain_compression.enabled {
-                    return Reply::error("context compression is switched off");
+                    return Answer::error("context compression is switched off");
                 }
                 self.budget.compress_asked = true;
-                Reply::new("The finished turns are compressed when this turn ends.")
+                Answer::new("The finished turns are compressed when this turn ends.")
             }
-            _ => Reply::error(format!("there is no tool `{tool}` here")),
+            _ => Answer::error(format!("there is no tool `{tool}` here")),
         }
     }
 
-    fn query(&self, request: &Request, host: &mut dyn Host) -> Reply {
+    fn query(&self, request: &Request, host: &mut dyn Host) -> Answer {
         let mut answers: Vec<String> = Vec::new();
         let mut attachments = Vec::new();
         let knows_id = |id: &str| self.archive.members_of(id).next().is_some();
@@ -97,7 +103,7 @@ impl Session {
                 self.answer_name(&name, request, host, &mut answers, &mut attachments);
             }
         }
-        Reply {
+        Answer {
             text: query::join(&answers),
             is_error: false,
             attachments,
@@ -199,6 +205,25 @@ impl Session {
             notes: &notes,
         };
         query::render(&found, request)
+    }
+
+    /// The text of an archived result as the tool returned it.
+    pub(super) fn original_text(
+        &self,
+        member: Member,
+        host: &mut dyn Host,
+    ) -> Result<String, HostError> {
+        if let Member::Alias(index) = member
+            && let Some(alias) = self.archive.alias(index).filter(|alias| alias.has_own_text)
+        {
+            let own = read_alias(alias, host).ok_or(HostError::NotFound)?;
+            return Ok(own.result_text);
+        }
+        let record = self.archive.original(member).ok_or(HostError::NotFound)?;
+        match &record.stored.blob {
+            Some(blob) => host.read_blob(&blob.name),
+            None => read_call(record, host).map(|call| call.result_text),
+        }
     }
 
     /// A block answers with what its dropped messages said, and names what its calls returned.

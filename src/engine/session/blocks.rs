@@ -9,7 +9,7 @@ use super::{Blocks, Position, Session};
 use crate::engine::archive::Member;
 use crate::engine::block::{Extent, Placement, State};
 use crate::engine::ids::{BlockId, OccurrenceKey};
-use crate::engine::plan::{Aspect, Change, Inserted, Part};
+use crate::engine::plan::{Aspect, Change, Inserted, InsertedPart};
 use crate::engine::size::Size;
 use crate::engine::transcript::{Kind, ToolResult};
 
@@ -189,13 +189,13 @@ impl Session {
         let Some(block) = self.blocks.all.get(&id) else {
             return;
         };
-        let mut parts = vec![Part::Text(text)];
+        let mut parts = vec![InsertedPart::Text(text)];
         for at in placement.dropped() {
             let has_other_parts = |result: &ToolResult| !result.other_parts.is_empty();
             if self.transcript.result(at).is_some_and(has_other_parts)
                 && self.is_shown_in(block, at)
             {
-                parts.push(Part::Attachments(plan_position(at)));
+                parts.push(InsertedPart::Attachments(plan_position(at)));
             }
         }
         let change = Change::InsertUser {

@@ -206,10 +206,11 @@ impl Session {
                 let details = self.details_of(batch, flush.number);
                 let mut entry = self.index_entry(&drafts);
                 entry.flush = Some(flush.number);
-                let message =
-                    host.append_message(entry::SUMMARY, content, &entry::write(&details))?;
+                let message = host
+                    .append_message(entry::SUMMARY, content, &entry::write(&details))?
+                    .entry;
                 written.has_names = true;
-                let index_entry = host.append(entry::INDEX, &entry::write(&entry))?;
+                let index_entry = host.append(entry::INDEX, &entry::write(&entry))?.entry;
                 written.batches.push((index, message, index_entry));
             }
         }
@@ -223,7 +224,7 @@ impl Session {
                 .clone()
                 .or_else(|| chain.body.clone())
                 .unwrap_or_else(|| span.body.text().to_owned());
-            let entry = host.append(entry::CHAIN, &entry::write(&chain))?;
+            let entry = host.append(entry::CHAIN, &entry::write(&chain))?.entry;
             written.has_names = true;
             written.spans.push(WrittenSpan {
                 index,
@@ -282,7 +283,7 @@ impl Session {
                 continue;
             };
             alias.flush = Some(flush.number);
-            let entry = host.append(entry::ALIAS, &entry::write(&alias))?;
+            let entry = host.append(entry::ALIAS, &entry::write(&alias))?.entry;
             written.aliases.push((at, duplicate.of, entry, alias));
         }
         Ok(())
@@ -326,7 +327,8 @@ impl Session {
         }
         let drafts = self.backfill_drafts(span);
         let index = self.backfill_entry(&drafts, Some(number));
-        host.append(entry::INDEX, &entry::write(&index)).map(Some)
+        let stamp = host.append(entry::INDEX, &entry::write(&index))?;
+        Ok(Some(stamp.entry))
     }
 
     pub(super) fn backfill_drafts(&self, span: &SpanWork) -> Vec<Draft> {

@@ -3,16 +3,17 @@
 use super::flush::{Ask, Fate};
 use super::ledger::{Strategy, rest};
 use super::{CommandError, Session};
-use crate::engine::archive::Standing;
+use crate::engine::archive::{Member, Standing};
 use crate::engine::block::State;
 use crate::engine::entry;
 use crate::engine::host::Host;
+use crate::engine::ids::BlockId;
 use crate::engine::size::Size;
 
 /// What one strategy did and saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategyReport {
-    pub name: &'static str,
+    pub kind: Strategy,
     /// How many results, chains, calls or messages it stands on.
     pub count: u32,
     /// Characters, net of what was inserted.
@@ -71,10 +72,19 @@ pub struct Node {
     pub kind: NodeKind,
     /// Block or ref; empty for a summary.
     pub name: String,
+    /// One line without the name.
     pub label: String,
     /// Index of the parent, which comes earlier.
     pub parent: Option<u32>,
     pub call_id: String,
+}
+
+/// Where the text of a node comes from.
+enum Source {
+    Block(BlockId),
+    /// The summary of a batch, by its index in the archive.
+    Summary(usize),
+    Member(Member),
 }
 
 impl Session {
@@ -120,7 +130,7 @@ impl Session {
             .map(|strategy| (strategy, self.ledger.total(strategy)))
             .filter(|(strategy, total)| *strategy != Strategy::Pairing || total.count > 0)
             .map(|(strategy, total)| StrategyReport {
-                name: strategy.name(),
+                kind: strategy,
                 count: total.count,
                 saved: total.saved.chars,
             })
@@ -239,8 +249,8 @@ impl Session {
         self.rows().into_iter().map(|(node, _)| node).collect()
     }
 
-    fn rows(&self) -> Vec<(Node, Option<usize>)> {
-        let mut rows: Vec<(Node, Option<usize>)> = Vec::new();
+    fn rows(&self) -> Vec<(Node, Source)> {
+        let mut rows: Vec<(Node, Source)> = Vec::new();
         let mut blocks = std::collections::BTreeMap::new();
         for block in self.blocks.all.values() {
             if !matches!(block.state, State::Placed(_) | State::Unplaced) {
@@ -250,11 +260,11 @@ impl Session {
             let node = Node {
                 kind: NodeKind::Block,
                 name: block.id.to_string(),
-                label: format!("{} · {} outputs", block.id, block.refs.len()),
+                label: format!("{} outputs", block.refs.len()),
                 parent: None,
                 call_id: String::new(),
             };
-            rows.push((node, None));
+            rows.push((node, Source::Block(block.id)));
         }
         for (index, batch) in self.archive.batches().iter().enumerate() {
             let parent = batch.block.and_then(|id| blocks.get(&id).copied());
@@ -266,7 +276,7 @@ impl Session {
                 parent,
                 call_id: String::new(),
             };
-            rows.push((node, Some(index)));
+            rows.push((node, Source::Summary(index)));
             for record in &batch.records {
                 self.push_record(*record, Some(own), &mut rows);
             }
@@ -287,12 +297,7 @@ impl Session {
         rows
     }
 
-    fn push_record(
-        &self,
-        index: usize,
-        parent: Option<u32>,
-        rows: &mut Vec<(Node, Option<usize>)>,
-    ) {
+    fn push_record(&self, index: usize, parent: Option<u32>, rows: &mut Vec<(Node, Source)>) {
         let Some(record) = self.archive.record(index) else {
             return;
         };
@@ -311,9 +316,9 @@ impl Session {
             parent,
             call_id: record.key.call_id.clone(),
         };
-        rows.push((node, None));
-        for alias in self.archive.aliases_of(index) {
-            if let Some(alias) = self.archive.alias(*alias) {
+        rows.push((node, Source::Member(Member::Record(index))));
+        for at in self.archive.aliases_of(index) {
+            if let Some(alias) = self.archive.alias(*at) {
                 let node = Node {
                     kind: NodeKind::Alias,
                     name: record.name.to_string(),
@@ -321,35 +326,34 @@ impl Session {
                     parent: Some(own),
                     call_id: alias.key.call_id.clone(),
                 };
-                rows.push((node, None));
+                rows.push((node, Source::Member(Member::Alias(*at))));
             }
         }
     }
 
-    /// The text of a summary node, the body of a block, or the original of a call, by its index in
-    /// [`Session::tree`].
+    /// The text of a node, by its index in [`Session::tree`]: of a summary what it says, of a block
+    /// its body, of a call or an alias its original, byte for byte.
     ///
     /// # Errors
     /// There is no such node, or its text cannot be read.
     pub fn node_text(&mut self, index: u32, host: &mut dyn Host) -> Result<String, CommandError> {
         let missing = || CommandError::NotFound(format!("node {index}"));
-        let mut rows = self.rows();
-        if index as usize >= rows.len() {
-            return Err(missing());
+        let source = self.rows().into_iter().nth(index as usize);
+        let (_, source) = source.ok_or_else(missing)?;
+        match source {
+            Source::Block(id) => {
+                let block = self.blocks.all.get(&id).ok_or_else(missing)?;
+                Ok(block.body.clone())
+            }
+            Source::Summary(batch) => self.summary_text(batch, host).ok_or_else(|| {
+                let why = "the summary is not in the session log";
+                CommandError::Unreadable(why.to_owned())
+            }),
+            Source::Member(member) => {
+                let original = self.original_text(member, host);
+                original.map_err(|err| CommandError::Unreadable(err.to_string()))
+            }
         }
-        let (node, batch) = rows.swap_remove(index as usize);
-        if let Some(batch) = batch {
-            return self.summary_text(batch, host).ok_or_else(missing);
-        }
-        if node.kind == NodeKind::Block {
-            let id = crate::engine::ids::BlockId::parse(&node.name).ok_or_else(missing)?;
-            let block = self.blocks.all.get(&id).ok_or_else(missing)?;
-            return Ok(block.body.clone());
-        }
-        let arguments = serde_json::json!({ "toolCallIds": [node.name] }).to_string();
-        let now_ms = self.now_ms;
-        let reply = self.call(crate::engine::query::TOOL_NAME, &arguments, now_ms, host);
-        Ok(reply.text)
     }
 }
 

@@ -189,7 +189,7 @@ impl Session {
             return Ok(());
         };
         alias.from_next_epoch = late;
-        let entry = host.append(entry::ALIAS, &entry::write(&alias))?;
+        let entry = host.append(entry::ALIAS, &entry::write(&alias))?.entry;
         self.admit_alias(at, original, entry, &alias, now_ms);
         self.touch(at, late);
         Ok(())
@@ -243,7 +243,7 @@ impl Session {
             )),
         };
         let index = self.index_entry(std::slice::from_ref(&draft));
-        let entry = host.append(entry::INDEX, &entry::write(&index))?;
+        let entry = host.append(entry::INDEX, &entry::write(&index))?.entry;
         self.admit(&entry, vec![draft], now_ms);
         self.touch(at, late);
         Ok(())
@@ -375,8 +375,8 @@ impl Session {
         let drafts = vec![draft];
         let index = self.backfill_entry(&drafts, None);
         match host.append(entry::INDEX, &entry::write(&index)) {
-            Ok(entry) => {
-                self.admit(&entry, drafts, now_ms);
+            Ok(stamp) => {
+                self.admit(&stamp.entry, drafts, now_ms);
                 self.touch(at, late);
                 true
             }
