@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request};
+use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
-use decant::engine::message::{Block, Message, Role, StopReason, ToolCall};
+use decant::engine::message::{Message, Part, Role, StopReason, ToolCall};
 use decant::engine::session::{LogEntry, Session, SessionInfo};
 use serde_json::json;
 
@@ -71,9 +71,9 @@ impl Lane for Native {
 
     fn say(&mut self, said: Said, at_ms: u64) {
         let assistant = |stop| Role::Assistant { stop };
-        let (role, block) = match said {
-            Said::User(text) => (Role::User, Block::Text(text)),
-            Said::Reply(text) => (assistant(StopReason::Stop), Block::Text(text)),
+        let (role, part) = match said {
+            Said::User(text) => (Role::User, Part::Text(text)),
+            Said::Reply(text) => (assistant(StopReason::Stop), Part::Text(text)),
             Said::Call { id, command } => {
                 let arguments = json!({ "command": command }).to_string();
                 let name = "bash".to_owned();
@@ -82,7 +82,7 @@ impl Lane for Native {
                     name,
                     arguments,
                 };
-                (assistant(StopReason::ToolUse), Block::ToolCall(call))
+                (assistant(StopReason::ToolUse), Part::ToolCall(call))
             }
             Said::Result { id, output } => {
                 let role = Role::ToolResult {
@@ -90,12 +90,12 @@ impl Lane for Native {
                     tool: "bash".to_owned(),
                     is_error: false,
                 };
-                (role, Block::Text(output))
+                (role, Part::Text(output))
             }
         };
         self.transcript.push(Message {
             role,
-            content: vec![block],
+            content: vec![part],
             at_ms,
         });
     }
@@ -140,7 +140,7 @@ impl Lane for Native {
 }
 
 impl Memory {
-    fn push(&mut self, kind: &str, data: String) -> EntryId {
+    fn push(&mut self, kind: &str, data: String) -> Stamp {
         let id = EntryId(self.entries.len().to_string());
         self.entries.push(LogEntry {
             id: id.clone(),
@@ -148,12 +148,15 @@ impl Memory {
             data,
             at_ms: self.now_ms,
         });
-        id
+        Stamp {
+            entry: id,
+            at_ms: self.now_ms,
+        }
     }
 }
 
 impl Host for Memory {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         Ok(self.push(kind, data.to_owned()))
     }
 
@@ -162,7 +165,7 @@ impl Host for Memory {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         let details: serde_json::Value = serde_json::from_str(details).expect("details are JSON");
         let data = json!({ "content": content, "details": details });
         Ok(self.push(kind, data.to_string()))

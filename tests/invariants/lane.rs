@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request};
+use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::message::Message;
 use decant::engine::plan::{Edit, PlanUpdate};
@@ -251,7 +251,7 @@ impl Lane for EngineLane {
             saved: status
                 .strategies
                 .into_iter()
-                .map(|strategy| (strategy.name.to_owned(), strategy.saved))
+                .map(|strategy| (strategy.kind.name().to_owned(), strategy.saved))
                 .collect(),
         }
     }
@@ -276,7 +276,7 @@ impl Lane for EngineLane {
 struct Outlet(Shared);
 
 impl Host for Outlet {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         hold(&self.0).append(kind, data)
     }
 
@@ -285,7 +285,7 @@ impl Host for Outlet {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         hold(&self.0).append_message(kind, content, details)
     }
 

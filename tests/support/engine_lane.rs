@@ -6,12 +6,12 @@ mod outward;
 use std::sync::{MutexGuard, PoisonError};
 
 use anyhow::{Result, anyhow, ensure};
-use decant::engine::host::{Cost, Host, HostError, Notice, Request};
+use decant::engine::host::{Cost, Host, HostError, Notice, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::session::Session;
 use decant_host::scenario::{Lane, ScenarioHost, SessionInfo, SharedHost, messages};
 use decant_host::{
-    Activity, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate, Reply,
+    Activity, Answer, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate,
     SessionStatus, SummarizerStats, Usage,
 };
 
@@ -132,9 +132,9 @@ impl Lane for EngineLane {
         Ok(())
     }
 
-    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Reply> {
+    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Answer> {
         let (session, host) = self.parts()?;
-        Ok(outward::reply(session.call(tool, arguments, now_ms, host)))
+        Ok(outward::answer(session.call(tool, arguments, now_ms, host)))
     }
 
     fn flush(&mut self, now_ms: u64) -> Result<Result<Activity, CommandError>> {
@@ -216,9 +216,9 @@ impl FakeHost {
 const NO_TIME: u64 = 0;
 
 impl Host for FakeHost {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         let appended = self.inner().append(kind, data, NO_TIME);
-        appended.map(EntryId).map_err(inward::host_error)
+        appended.map(inward::stamp).map_err(inward::host_error)
     }
 
     fn append_message(
@@ -226,9 +226,9 @@ impl Host for FakeHost {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         let appended = self.inner().append_message(kind, content, details, NO_TIME);
-        appended.map(EntryId).map_err(inward::host_error)
+        appended.map(inward::stamp).map_err(inward::host_error)
     }
 
     fn read(&mut self, entry: &EntryId) -> Result<String, HostError> {
