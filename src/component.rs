@@ -1,7 +1,7 @@
 //! The engine behind the contract in `wit/`: conversions, and nothing that decides.
 //!
 //! One instance holds one session. A call that comes before `open`, or from inside an import, is
-//! refused or answered with nothing: it must not trap.
+//! refused: it must not trap.
 
 mod convert;
 mod imports;
@@ -14,6 +14,7 @@ use bindings::exports::decant::pruner::{control, lifecycle, query};
 use convert::each;
 use imports::Imports;
 
+use crate::engine::hook::Hook;
 use crate::engine::ids::JobId;
 use crate::engine::session::Session;
 
@@ -32,32 +33,43 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// Why a call found no session.
-const NO_SESSION: &str = "no session is open, or a call is in progress";
-
-/// Makes a call to the session; `None` if there is none to be had.
-fn with<T>(call: impl FnOnce(&mut Session) -> T) -> Option<T> {
-    SESSION.with(|session| session.try_borrow_mut().ok()?.as_mut().map(call))
+/// Why there is no session to be had.
+enum Absent {
+    NotOpen,
+    ReEntered,
 }
 
-fn hook<T>(
-    call: impl FnOnce(&mut Session) -> Result<T, crate::engine::session::SessionError>,
-) -> Result<T, lifecycle::Error> {
-    let refused = || Err(lifecycle::Error::OutOfOrder(NO_SESSION.to_owned()));
-    with(call).map_or_else(refused, |done| done.map_err(Into::into))
+impl From<Absent> for lifecycle::Error {
+    fn from(absent: Absent) -> Self {
+        match absent {
+            Absent::NotOpen => Self::NotOpen,
+            Absent::ReEntered => Self::ReEntered,
+        }
+    }
 }
 
-fn command<T>(
-    call: impl FnOnce(&mut Session) -> Result<T, crate::engine::session::CommandError>,
-) -> Result<T, control::CommandError> {
-    let refused = || Err(control::CommandError::NothingToDo(NO_SESSION.to_owned()));
-    with(call).map_or_else(refused, |done| done.map_err(Into::into))
+impl From<Absent> for control::CommandError {
+    fn from(absent: Absent) -> Self {
+        match absent {
+            Absent::NotOpen => Self::NotOpen,
+            Absent::ReEntered => Self::ReEntered,
+        }
+    }
 }
 
-fn activity(
-    call: impl FnOnce(&mut Session) -> crate::engine::session::Activity,
-) -> lifecycle::Activity {
-    with(call).unwrap_or_default().into()
+/// Makes a call to the session, if there is one to be had.
+fn with<T, E: From<Absent>>(call: impl FnOnce(&mut Session) -> T) -> Result<T, E> {
+    SESSION.with(|session| {
+        let mut session = session.try_borrow_mut().map_err(|_| Absent::ReEntered)?;
+        Ok(call(session.as_mut().ok_or(Absent::NotOpen)?))
+    })
+}
+
+/// As [`with`], for a call that may be refused.
+fn attempt<T, E: From<Absent> + From<R>, R>(
+    call: impl FnOnce(&mut Session) -> Result<T, R>,
+) -> Result<T, E> {
+    with(call).and_then(|done| done.map_err(Into::into))
 }
 
 impl lifecycle::Guest for Pruner {
@@ -67,126 +79,145 @@ impl lifecycle::Guest for Pruner {
     ) -> Result<Vec<notices::Notice>, lifecycle::Error> {
         libc::report_panics();
         let (opened, notices) = Session::open(session.into(), &config)?;
-        SESSION.with(|slot| match slot.try_borrow_mut() {
-            Ok(mut slot) if slot.is_none() => {
-                *slot = Some(opened);
-                Ok(each(notices))
-            }
-            _ => {
+        SESSION.with(|slot| {
+            let mut slot = slot.try_borrow_mut().map_err(|_| Absent::ReEntered)?;
+            if slot.is_some() {
                 let why = "an instance holds one session";
-                Err(lifecycle::Error::OutOfOrder(why.to_owned()))
+                return Err(lifecycle::Error::OutOfOrder(why.to_owned()));
             }
+            *slot = Some(opened);
+            Ok(each(notices))
         })
     }
 
     fn restore(
         entries: Vec<lifecycle::LogEntry>,
     ) -> Result<Vec<notices::Notice>, lifecycle::Error> {
-        hook(|session| session.restore(each(entries))).map(each)
+        attempt(|session| session.restore(each(entries))).map(each)
+    }
+
+    fn known_results() -> Result<Vec<messages::Occurrence>, lifecycle::Error> {
+        with(Session::known_results).map(each)
     }
 
     fn sync(at: u32, tail: Vec<messages::Message>) -> Result<(), lifecycle::Error> {
-        hook(|session| session.sync(at, each(tail)))
+        attempt(|session| session.sync(at, each(tail)))
     }
 
-    fn turn_end(usage: Option<lifecycle::Usage>, now: u64) -> lifecycle::Activity {
-        activity(|session| session.turn_end(usage.map(Into::into), now, &mut Imports))
-    }
-
-    fn reply_end(closing_at: Option<u64>, now: u64) -> lifecycle::Activity {
-        activity(|session| session.reply_end(closing_at, now, &mut Imports))
-    }
-
-    fn plan(known: Option<u64>, now: u64) -> Option<edits::PlanUpdate> {
-        with(|session| session.plan(known, now, &mut Imports))
-            .flatten()
+    fn turn_end(
+        usage: Option<lifecycle::Usage>,
+        now: u64,
+    ) -> Result<lifecycle::Activity, lifecycle::Error> {
+        with(|session| session.turn_end(usage.map(Into::into), &mut Hook::new(now, &mut Imports)))
             .map(Into::into)
     }
 
-    fn summary_ready(job: u64, outcome: lifecycle::Outcome, now: u64) -> lifecycle::Activity {
-        activity(|session| session.summary_ready(JobId(job), outcome.into(), now, &mut Imports))
+    fn reply_end(
+        closing_at: Option<u64>,
+        now: u64,
+    ) -> Result<lifecycle::Activity, lifecycle::Error> {
+        with(|session| session.reply_end(closing_at, &mut Hook::new(now, &mut Imports)))
+            .map(Into::into)
     }
 
-    fn summary_progress(job: u64, chars: u32) {
-        with(|session| session.summary_progress(JobId(job), chars));
+    fn plan(known: Option<u64>, now: u64) -> Result<Option<edits::PlanUpdate>, lifecycle::Error> {
+        let update = with(|session| session.plan(known, &mut Hook::new(now, &mut Imports)));
+        update.map(|update| update.map(Into::into))
     }
 
-    fn model_changed() {
-        with(Session::model_changed);
+    fn summary_ready(
+        job: u64,
+        outcome: lifecycle::Outcome,
+        now: u64,
+    ) -> Result<lifecycle::Activity, lifecycle::Error> {
+        with(|session| {
+            session.summary_ready(
+                JobId(job),
+                outcome.into(),
+                &mut Hook::new(now, &mut Imports),
+            )
+        })
+        .map(Into::into)
     }
 
-    fn query_tool_offered(offered: bool) {
-        with(|session| session.query_tool_offered(offered));
+    fn summary_progress(job: u64, chars: u32) -> Result<(), lifecycle::Error> {
+        with(|session| session.summary_progress(JobId(job), chars))
     }
 
-    fn shutdown() {
-        with(|session| session.shutdown(&mut Imports));
+    fn model_changed() -> Result<(), lifecycle::Error> {
+        with(Session::model_changed)
+    }
+
+    fn query_tool_offered(offered: bool) -> Result<(), lifecycle::Error> {
+        with(|session| session.query_tool_offered(offered))
+    }
+
+    fn shutdown() -> Result<(), lifecycle::Error> {
+        with(|session| session.shutdown(&mut Imports))
     }
 }
 
 impl query::Guest for Pruner {
-    fn tools() -> Vec<query::Tool> {
-        each(with(|session| session.tools()).unwrap_or_default())
+    fn tools() -> Result<Vec<query::Tool>, query::Error> {
+        with(|session| session.tools()).map(each)
     }
 
-    fn call(tool: String, arguments: messages::Json, now: u64) -> query::Reply {
-        let reply = with(|session| session.call(&tool, &arguments, now, &mut Imports));
-        reply.map_or_else(
-            || query::Reply {
-                text: NO_SESSION.to_owned(),
-                is_error: true,
-                attachments: Vec::new(),
-            },
-            Into::into,
-        )
+    fn call(
+        tool: String,
+        arguments: messages::Json,
+        now: u64,
+    ) -> Result<query::Answer, query::Error> {
+        let answer =
+            with(|session| session.call(&tool, &arguments, &mut Hook::new(now, &mut Imports)));
+        answer.map(Into::into)
     }
 }
 
 impl control::Guest for Pruner {
     fn flush(now: u64) -> Result<lifecycle::Activity, control::CommandError> {
-        command(|session| session.flush(now, &mut Imports)).map(Into::into)
+        attempt(|session| session.flush(&mut Hook::new(now, &mut Imports))).map(Into::into)
     }
 
     fn compact(now: u64) -> Result<lifecycle::Activity, control::CommandError> {
-        command(|session| session.compact(now, &mut Imports)).map(Into::into)
+        attempt(|session| session.compact(&mut Hook::new(now, &mut Imports))).map(Into::into)
     }
 
     fn undo(name: String, now: u64) -> Result<String, control::CommandError> {
-        command(|session| session.undo(&name, now, &mut Imports))
+        attempt(|session| session.undo(&name, &mut Hook::new(now, &mut Imports)))
     }
 
     fn cancel() -> Result<(), control::CommandError> {
-        command(|session| session.cancel(&mut Imports))
+        attempt(|session| session.cancel(&mut Imports))
     }
 
     fn configure(
         config: messages::Json,
         now: u64,
     ) -> Result<Vec<notices::Notice>, control::CommandError> {
-        command(|session| session.configure(&config, now, &mut Imports)).map(each)
+        attempt(|session| session.configure(&config, &mut Hook::new(now, &mut Imports))).map(each)
     }
 
-    fn config() -> messages::Json {
-        with(|session| session.config()).unwrap_or_else(|| "{}".to_owned())
+    fn config() -> Result<messages::Json, control::CommandError> {
+        with(|session| session.config())
     }
 
-    fn status() -> control::SessionStatus {
-        with(Session::status).unwrap_or_default().into()
+    fn status() -> Result<control::SessionStatus, control::CommandError> {
+        with(Session::status).map(Into::into)
     }
 
-    fn stats() -> control::SummarizerStats {
-        with(|session| session.stats()).unwrap_or_default().into()
+    fn stats() -> Result<control::SummarizerStats, control::CommandError> {
+        with(|session| session.stats()).map(Into::into)
     }
 
-    fn progress() -> Vec<control::BatchProgress> {
-        each(with(|session| session.progress()).unwrap_or_default())
+    fn progress() -> Result<Vec<control::BatchProgress>, control::CommandError> {
+        with(|session| session.progress()).map(each)
     }
 
-    fn tree() -> Vec<control::Node> {
-        each(with(|session| session.tree()).unwrap_or_default())
+    fn tree() -> Result<Vec<control::Node>, control::CommandError> {
+        with(|session| session.tree()).map(each)
     }
 
     fn node_text(index: u32) -> Result<String, control::CommandError> {
-        command(|session| session.node_text(index, &mut Imports))
+        attempt(|session| session.node_text(index, &mut Imports))
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use decant_host::{
-    Activity, Answer, CommandError, Decant, FileHost, Level, Limits, LogEntry, MemoryHost, Message,
-    OpenError, Outcome, Session, SessionError, SessionOptions,
+    Activity, CommandFailure, Decant, FileHost, Level, Limits, LogEntry, MemoryHost, Message,
+    OpenError, Outcome, Session, SessionError, SessionOptions, Summary,
 };
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn answer_jobs(session: &mut Session, host: &Shared, now_ms: u64) -> usize {
 }
 
 fn summary(job: u64) -> Outcome {
-    Outcome::Answered(Answer {
+    Outcome::Answered(Summary {
         text: format!("- summary {job}"),
         truncated: false,
         usage: None,
@@ -215,10 +215,8 @@ fn after_three_faults_the_session_stays_unpruned() {
     assert!(errors[2].contains("goes on unpruned"), "{errors:?}");
     let reply = session.answer("context_tree_query", "{}", 111);
     assert!(reply.is_error);
-    assert!(matches!(
-        session.flush(112),
-        Err(CommandError::NothingToDo(_))
-    ));
+    assert_eq!(session.flush(112), Err(CommandFailure::Down));
+    assert_eq!(session.status(), Err(CommandFailure::Down));
 }
 
 #[test]

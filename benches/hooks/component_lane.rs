@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use decant_host::{
-    Answer, Decant, Environment, HostError, JobQueue, LogEntry, Message, Notice, Outcome, Request,
-    Session, SessionOptions,
+    Decant, Environment, HostError, JobQueue, LogEntry, Message, Notice, Outcome, Request, Session,
+    SessionOptions, Stamp, Summary,
 };
 use serde_json::json;
 
@@ -90,7 +90,7 @@ impl Lane for Component {
 
     fn answer_jobs(&mut self, now_ms: u64) {
         while let Some((job, _)) = self.take_job() {
-            let answer = Answer {
+            let answer = Summary {
                 text: summary(job),
                 truncated: false,
                 usage: None,
@@ -108,7 +108,7 @@ impl Component {
 }
 
 impl Log {
-    fn push(&mut self, kind: &str, data: String, at: u64) -> String {
+    fn push(&mut self, kind: &str, data: String, at: u64) -> Stamp {
         let id = self.entries.len().to_string();
         let is_forgotten = self.forgets_results && kind == "context-prune-index";
         self.entries.push(LogEntry {
@@ -117,12 +117,12 @@ impl Log {
             data: if is_forgotten { String::new() } else { data },
             at,
         });
-        id
+        Stamp { entry: id, at }
     }
 }
 
 impl Environment for Log {
-    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<String, HostError> {
+    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<Stamp, HostError> {
         Ok(self.push(kind, data.to_owned(), at_ms))
     }
 
@@ -132,7 +132,7 @@ impl Environment for Log {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> Result<String, HostError> {
+    ) -> Result<Stamp, HostError> {
         let details: serde_json::Value = serde_json::from_str(details).expect("details are JSON");
         let data = json!({ "content": content, "details": details });
         Ok(self.push(kind, data.to_string(), at_ms))

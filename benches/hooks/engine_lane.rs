@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request};
+use decant::engine::hook::Hook;
+use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
-use decant::engine::message::{Block, Message, Role, StopReason, ToolCall};
+use decant::engine::message::{Message, Part, Role, StopReason, ToolCall};
 use decant::engine::session::{LogEntry, Session, SessionInfo};
 use serde_json::json;
 
@@ -71,9 +72,9 @@ impl Lane for Native {
 
     fn say(&mut self, said: Said, at_ms: u64) {
         let assistant = |stop| Role::Assistant { stop };
-        let (role, block) = match said {
-            Said::User(text) => (Role::User, Block::Text(text)),
-            Said::Reply(text) => (assistant(StopReason::Stop), Block::Text(text)),
+        let (role, part) = match said {
+            Said::User(text) => (Role::User, Part::Text(text)),
+            Said::Reply(text) => (assistant(StopReason::Stop), Part::Text(text)),
             Said::Call { id, command } => {
                 let arguments = json!({ "command": command }).to_string();
                 let name = "bash".to_owned();
@@ -82,7 +83,7 @@ impl Lane for Native {
                     name,
                     arguments,
                 };
-                (assistant(StopReason::ToolUse), Block::ToolCall(call))
+                (assistant(StopReason::ToolUse), Part::ToolCall(call))
             }
             Said::Result { id, output } => {
                 let role = Role::ToolResult {
@@ -90,12 +91,12 @@ impl Lane for Native {
                     tool: "bash".to_owned(),
                     is_error: false,
                 };
-                (role, Block::Text(output))
+                (role, Part::Text(output))
             }
         };
         self.transcript.push(Message {
             role,
-            content: vec![block],
+            content: vec![part],
             at_ms,
         });
     }
@@ -103,7 +104,9 @@ impl Lane for Native {
     fn plan(&mut self, now_ms: u64) -> usize {
         self.sync();
         self.memory.now_ms = now_ms;
-        let update = self.session.plan(self.revision, now_ms, &mut self.memory);
+        let update = self
+            .session
+            .plan(self.revision, &mut Hook::new(now_ms, &mut self.memory));
         let Some(update) = update else {
             return 0;
         };
@@ -114,7 +117,8 @@ impl Lane for Native {
     fn turn_end(&mut self, now_ms: u64) {
         self.sync();
         self.memory.now_ms = now_ms;
-        self.session.turn_end(None, now_ms, &mut self.memory);
+        self.session
+            .turn_end(None, &mut Hook::new(now_ms, &mut self.memory));
     }
 
     fn reply_end(&mut self, closing_at_ms: u64, now_ms: u64) {
@@ -122,7 +126,7 @@ impl Lane for Native {
         self.memory.now_ms = now_ms;
         let closing_at_ms = Some(closing_at_ms);
         self.session
-            .reply_end(closing_at_ms, now_ms, &mut self.memory);
+            .reply_end(closing_at_ms, &mut Hook::new(now_ms, &mut self.memory));
     }
 
     fn answer_jobs(&mut self, now_ms: u64) {
@@ -134,13 +138,13 @@ impl Lane for Native {
                 usage: None,
             };
             self.session
-                .summary_ready(job, outcome, now_ms, &mut self.memory);
+                .summary_ready(job, outcome, &mut Hook::new(now_ms, &mut self.memory));
         }
     }
 }
 
 impl Memory {
-    fn push(&mut self, kind: &str, data: String) -> EntryId {
+    fn push(&mut self, kind: &str, data: String) -> Stamp {
         let id = EntryId(self.entries.len().to_string());
         self.entries.push(LogEntry {
             id: id.clone(),
@@ -148,12 +152,15 @@ impl Memory {
             data,
             at_ms: self.now_ms,
         });
-        id
+        Stamp {
+            entry: id,
+            at_ms: self.now_ms,
+        }
     }
 }
 
 impl Host for Memory {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         Ok(self.push(kind, data.to_owned()))
     }
 
@@ -162,7 +169,7 @@ impl Host for Memory {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         let details: serde_json::Value = serde_json::from_str(details).expect("details are JSON");
         let data = json!({ "content": content, "details": details });
         Ok(self.push(kind, data.to_string()))

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use decant_host::{Answer, Decant, MemoryHost, Message, Outcome, SessionOptions};
+use decant_host::{Decant, MemoryHost, Message, Outcome, SessionOptions, Summary};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     loop {
         let job = host.lock().unwrap().jobs.take();
         let Some((job, _request)) = job else { break };
-        let outcome = Outcome::Answered(Answer {
+        let outcome = Outcome::Answered(Summary {
             text: "- `make` failed: missing semicolon".to_owned(),
             truncated: false,
             usage: None,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{HostError, LogEntry, Notice, Request, TotalCost};
+use crate::{HostError, LogEntry, Notice, Request, Stamp, TotalCost};
 
 /// The surroundings of one session: its log, its blobs, its summarizer and its user.
 ///
@@ -13,13 +13,15 @@ use crate::{HostError, LogEntry, Notice, Request, TotalCost};
 ///
 /// To keep a handle on an environment that a session owns, share it as `Arc<Mutex<E>>`.
 pub trait Environment: Send {
-    /// Appends an entry that the model does not see, and returns its id. `data` is a JSON text.
+    /// Appends an entry that the model does not see, and returns its id and the time that
+    /// [`entries`](Self::entries) will hand back with it. `data` is a JSON text.
     ///
     /// # Errors
     /// The log cannot be written; nothing was appended.
-    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<String, HostError>;
+    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<Stamp, HostError>;
 
-    /// Appends a custom message, and returns the id of its entry. `details` is a JSON text.
+    /// Appends a custom message, and returns the id and the time of its entry. `details` is a JSON
+    /// text.
     ///
     /// # Errors
     /// The log cannot be written; nothing was appended.
@@ -29,7 +31,7 @@ pub trait Environment: Send {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> Result<String, HostError>;
+    ) -> Result<Stamp, HostError>;
 
     /// Reads the data of an entry back; of a message a JSON object with `content` and `details`.
     ///
@@ -80,7 +82,7 @@ pub trait Environment: Send {
 }
 
 impl<E: Environment> Environment for Arc<Mutex<E>> {
-    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<String, HostError> {
+    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<Stamp, HostError> {
         locked(self, |e| e.append(kind, data, at_ms))
     }
 
@@ -90,7 +92,7 @@ impl<E: Environment> Environment for Arc<Mutex<E>> {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> Result<String, HostError> {
+    ) -> Result<Stamp, HostError> {
         locked(self, |e| e.append_message(kind, content, details, at_ms))
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use log::Log;
 
-use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request, TotalCost};
+use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request, Stamp, TotalCost};
 
 /// Log and blobs on disk, jobs and notices in memory.
 ///
@@ -63,7 +63,7 @@ impl FileHost {
 }
 
 impl Environment for FileHost {
-    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<String, HostError> {
+    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<Stamp, HostError> {
         self.log.append(kind, data, at_ms).map_err(failed)
     }
 
@@ -73,7 +73,7 @@ impl Environment for FileHost {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> Result<String, HostError> {
+    ) -> Result<Stamp, HostError> {
         let appended = self.log.append_message(kind, content, details, at_ms);
         appended.map_err(failed)
     }

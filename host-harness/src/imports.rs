@@ -5,14 +5,14 @@ use crate::bindings::decant::pruner::{
 };
 use crate::instance::State;
 use crate::render::custom_message;
-use crate::{HostError, Notice, Request, TotalCost};
+use crate::{HostError, Notice, Request, Stamp, TotalCost};
 
 impl messages::Host for State {}
 impl edits::Host for State {}
 impl host_types::Host for State {}
 
 impl session_log::Host for State {
-    fn append(&mut self, kind: String, data: String) -> Result<String, HostError> {
+    fn append(&mut self, kind: String, data: String) -> Result<Stamp, HostError> {
         self.environment.append(&kind, &data, self.now_ms)
     }
 
@@ -21,14 +21,13 @@ impl session_log::Host for State {
         kind: String,
         content: String,
         details: String,
-    ) -> Result<String, HostError> {
-        let at_ms = self.now_ms;
-        let entry = self
+    ) -> Result<Stamp, HostError> {
+        let stamp = self
             .environment
-            .append_message(&kind, &content, &details, at_ms)?;
+            .append_message(&kind, &content, &details, self.now_ms)?;
         self.appended
-            .push(custom_message(&kind, &content, &details, at_ms));
-        Ok(entry)
+            .push(custom_message(&kind, &content, &details, stamp.at));
+        Ok(stamp)
     }
 
     fn read(&mut self, entry: String) -> Result<String, HostError> {

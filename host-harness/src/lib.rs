@@ -24,6 +24,7 @@ pub mod formats;
 mod imports;
 mod instance;
 mod jobs;
+mod lean;
 mod memory_host;
 mod message;
 pub mod price;
@@ -38,20 +39,22 @@ mod time;
 pub mod tokens;
 
 pub use bindings::decant::pruner::edits::{
-    Change, Edit, InsertedSummary, InsertedUser, Part, PlanUpdate, ReplacedArguments,
+    Change, Edit, InsertedPart, InsertedSummary, InsertedUser, PlanUpdate, ReplacedArguments,
 };
 pub use bindings::decant::pruner::host_types::HostError;
+pub use bindings::decant::pruner::messages::Occurrence;
 pub use bindings::decant::pruner::notices::{Level, Notice, TotalCost};
+pub use bindings::decant::pruner::session_log::Stamp;
 pub use bindings::decant::pruner::summarizer::{JobKind, ModelChoice, Request};
 pub use bindings::exports::decant::pruner::control::{
     BatchProgress, BatchState, CommandError, Node, NodeKind, SessionStatus, Size, Strategy,
-    SummarizerStats,
+    StrategyKind, SummarizerStats,
 };
 pub use bindings::exports::decant::pruner::lifecycle::{
-    Activity, Answer, Error as SessionError, Failure, FailureKind, JobUsage, LogEntry, Outcome,
+    Activity, Error as SessionError, Failure, FailureKind, JobUsage, LogEntry, Outcome, Summary,
     Usage,
 };
-pub use bindings::exports::decant::pruner::query::{Occurrence, Reply, Tool};
+pub use bindings::exports::decant::pruner::query::{Answer, Tool};
 pub use cache::Cache;
 pub use component::{ComponentSource, Interfaces, SourceError};
 pub use decant::{Decant, DecantBuilder, LoadError};
@@ -62,5 +65,5 @@ pub use jobs::JobQueue;
 pub use memory_host::MemoryHost;
 pub use message::{Message, NotAMessage};
 pub use render::{Plan, apply};
-pub use session::{Context, OpenError, OutOfRange, Session, SessionOptions};
+pub use session::{CommandFailure, Context, OpenError, OutOfRange, Session, SessionOptions};
 pub use time::{iso_from_ms, ms_from_iso};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request, TotalCost};
+use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request, Stamp, TotalCost};
 
 /// Keeps log, blobs and notices in memory and leaves the jobs to be taken.
 ///
@@ -27,7 +27,7 @@ pub struct MemoryHost {
 }
 
 impl MemoryHost {
-    fn push(&mut self, kind: &str, data: String, at: u64) -> Result<String, HostError> {
+    fn push(&mut self, kind: &str, data: String, at: u64) -> Result<Stamp, HostError> {
         if self.log_fails {
             return Err(HostError::Failed("the session log is full".to_owned()));
         }
@@ -39,7 +39,7 @@ impl MemoryHost {
             data,
             at,
         });
-        Ok(id)
+        Ok(Stamp { entry: id, at })
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn message_data(content: &str, details: &str) -> String {
 }
 
 impl Environment for MemoryHost {
-    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<String, HostError> {
+    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<Stamp, HostError> {
         self.push(kind, data.to_owned(), at_ms)
     }
 
@@ -60,7 +60,7 @@ impl Environment for MemoryHost {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> Result<String, HostError> {
+    ) -> Result<Stamp, HostError> {
         self.push(kind, message_data(content, details), at_ms)
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::message::{block_type, text_block};
-use crate::{Change, Edit, InsertedSummary, InsertedUser, Message, Part, PlanUpdate};
+use crate::{Change, Edit, InsertedPart, InsertedSummary, InsertedUser, Message, PlanUpdate};
 
 /// The context that a transcript and a plan make.
 #[must_use]
@@ -252,8 +252,8 @@ fn user(inserted: &InsertedUser, transcript: &[Message]) -> Message {
     let mut content = Vec::new();
     for part in &inserted.parts {
         match part {
-            Part::Text(text) => content.push(text_block(text)),
-            Part::Attachments(at) => {
+            InsertedPart::Text(text) => content.push(text_block(text)),
+            InsertedPart::Attachments(at) => {
                 let source = transcript.get(*at as usize).into_iter();
                 content.extend(source.flat_map(attachments).cloned());
             }

@@ -3,6 +3,7 @@
 mod commands;
 mod link;
 
+pub use commands::CommandFailure;
 use link::Link;
 
 use crate::instance::{Call, State};
@@ -77,8 +78,9 @@ pub struct Context<'a> {
 /// [`Environment`] was given, and report each with [`summary_ready`](Self::summary_ready); while an
 /// [`Activity`] says `blocking`, hold the next model call until `running_jobs` is 0.
 ///
-/// Nothing here fails because the pruner does: a hook whose call traps returns a neutral answer, the
-/// context is the transcript, and a new instance is loaded from the log.
+/// No hook fails because the pruner does: one whose call traps returns a neutral answer, the context
+/// is the transcript, and a new instance is loaded from the log. What the user asks for says so: see
+/// [`CommandFailure`].
 pub struct Session {
     decant: Decant,
     options: SessionOptions,
@@ -268,9 +270,22 @@ impl Session {
         self.stale_from = Some(self.stale_from.map_or(from, |before| before.min(from)));
     }
 
+    /// As [`ask`](Self::ask), for what is never refused.
+    fn hook<T, E: std::fmt::Display>(
+        &mut self,
+        name: &'static str,
+        now_ms: Option<u64>,
+        call: impl FnOnce(&mut Call<'_>) -> wasmtime::Result<Result<T, E>>,
+    ) -> Option<T> {
+        self.ask(name, now_ms, |exports| {
+            let answer = call(exports)?;
+            answer.map_err(|refused| wasmtime::Error::msg(format!("it was refused: {refused}")))
+        })
+    }
+
     /// Brings the mirror up to date and calls an export. `None` when the instance was lost by it, or
     /// is lost: then there is a new one afterwards, if that can be had.
-    fn hook<T>(
+    fn ask<T>(
         &mut self,
         name: &'static str,
         now_ms: Option<u64>,

@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub use model::{Model, ModelError};
 
 use crate::price::utf16_len;
-use crate::{Answer, Outcome};
+use crate::{Outcome, Summary};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Builtin {
 
 impl Summarizer for Builtin {
     fn summarize(&self, task: Task, prompt: &str) -> Outcome {
-        Outcome::Answered(Answer {
+        Outcome::Answered(Summary {
             text: self.summary(task, prompt),
             truncated: false,
             usage: None,

@@ -1,16 +1,15 @@
 //! The engine's way out, over the contract's imports.
 
 use super::bindings::decant::pruner::{blobs, notices, session_log, summarizer};
-use crate::engine::host::{Cost, Host, HostError, Notice, Request};
+use crate::engine::host::{Cost, Host, HostError, Notice, Request, Stamp};
 use crate::engine::ids::{EntryId, JobId};
 
 pub(super) struct Imports;
 
 impl Host for Imports {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
-        session_log::append(kind, data)
-            .map(EntryId)
-            .map_err(Into::into)
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
+        let appended = session_log::append(kind, data);
+        appended.map(Into::into).map_err(Into::into)
     }
 
     fn append_message(
@@ -18,9 +17,9 @@ impl Host for Imports {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         let appended = session_log::append_message(kind, content, details);
-        appended.map(EntryId).map_err(Into::into)
+        appended.map(Into::into).map_err(Into::into)
     }
 
     fn read(&mut self, entry: &EntryId) -> Result<String, HostError> {

@@ -2,14 +2,6 @@
 
 use super::ids::{EntryId, JobId};
 
-/// What the log has for an entry that was appended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    pub entry: EntryId,
-    /// When it was appended, in Unix milliseconds: what a load is told for it.
-    pub at_ms: u64,
-}
-
 /// Why the host could not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
@@ -19,6 +11,14 @@ pub enum HostError {
     Unavailable(String),
     #[error("{0}")]
     Failed(String),
+}
+
+/// What the log has given to an entry that was appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub entry: EntryId,
+    /// The time that a load will hand back with the entry, in Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// How much a notice matters.

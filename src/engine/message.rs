@@ -22,12 +22,18 @@ pub struct Opaque {
 
 /// One part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Block {
+pub enum Part {
     Text(String),
     /// Length of text and signature, in UTF-16 code units.
     Thinking(u32),
     ToolCall(ToolCall),
     Opaque(Opaque),
+    /// Text of a tool result that stays with the host because the log has it: its length in UTF-16
+    /// code units, and how many of them are ASCII.
+    Withheld {
+        chars: u32,
+        ascii: u32,
+    },
 }
 
 /// Why the assistant stopped.
@@ -76,26 +82,34 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub role: Role,
-    pub content: Vec<Block>,
+    pub content: Vec<Part>,
     /// Unix milliseconds.
     pub at_ms: u64,
 }
 
 impl Message {
-    /// The text blocks, joined with line ends. This is what a record archives and a stub replaces.
+    /// The text parts, joined with line ends: what a record archives and a stub replaces. `None`
+    /// where the host withholds some of it.
     #[must_use]
-    pub fn text(&self) -> String {
-        let texts: Vec<&str> = self.content.iter().filter_map(Block::as_text).collect();
-        texts.join("\n")
+    pub fn text(&self) -> Option<String> {
+        if self.content.iter().any(Part::is_withheld) {
+            return None;
+        }
+        let texts: Vec<&str> = self.content.iter().filter_map(Part::as_text).collect();
+        Some(texts.join("\n"))
     }
 }
 
-impl Block {
+impl Part {
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Thinking(_) | Self::ToolCall(_) | Self::Opaque(_) => None,
+            Self::Thinking(_) | Self::ToolCall(_) | Self::Opaque(_) | Self::Withheld { .. } => None,
         }
+    }
+
+    fn is_withheld(&self) -> bool {
+        matches!(self, Self::Withheld { .. })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A part of an inserted user message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum InsertedPart {
     Text(String),
     /// The non-text parts of the tool result at this position.
     Attachments(u32),
@@ -21,7 +21,7 @@ pub enum Change {
     /// Moves a tool result up to the turn of the assistant message at the given position.
     MoveUp(u32),
     InsertUser {
-        parts: Vec<Part>,
+        parts: Vec<InsertedPart>,
         at_ms: u64,
     },
     InsertSummary {

@@ -31,7 +31,7 @@ use super::config::{Config, FlushMode};
 use super::facts::{Changes, Fact, Standing};
 use super::flush::{Flush, Models, Scene};
 use super::hook::Hook;
-use super::host::{HostError, Notice, Outcome, Stamp};
+use super::host::{Host, HostError, Notice, Outcome, Stamp};
 use super::ids::{EntryId, JobId, OccurrenceKey};
 use super::message::{Message, StopReason};
 use super::plan::PlanUpdate;
@@ -73,6 +73,8 @@ pub enum CommandError {
     LogFailed(String),
     #[error("cannot be read: {0}")]
     Malformed(String),
+    #[error("the text cannot be read: {0}")]
+    Unreadable(String),
 }
 
 /// One entry of the session log.
@@ -254,7 +256,7 @@ impl Session {
     pub fn plan(&mut self, known: Option<u64>, hook: &mut Hook<'_>) -> Option<PlanUpdate> {
         self.refresh();
         self.is_at_boundary = false;
-        self.write_oddities(hook);
+        self.write_oddities(hook.host);
         if self.basis.rules.config.enabled {
             self.archive_orphans(hook);
             self.meet_epoch(hook);
@@ -296,9 +298,9 @@ impl Session {
     }
 
     /// The process is about to end: a flush in progress is given up.
-    pub fn shutdown(&mut self, hook: &mut Hook<'_>) {
-        self.write_oddities(hook);
-        self.abandon_flush(hook.host);
+    pub fn shutdown(&mut self, host: &mut dyn Host) {
+        self.write_oddities(host);
+        self.abandon_flush(host);
     }
 
     /// Whether the last message of the assistant is a final reply: it stopped by itself and calls no
@@ -328,8 +330,8 @@ impl Session {
     }
 
     /// Appends an entry to the log and, once it is there, applies it.
-    fn write(&mut self, fact: Fact, hook: &mut Hook<'_>) -> Result<(), HostError> {
-        let stamp = fact.append(hook.host)?;
+    fn write(&mut self, fact: Fact, host: &mut dyn Host) -> Result<(), HostError> {
+        let stamp = fact.append(host)?;
         let changes = self.basis.facts.apply(stamp, fact);
         self.follow(&changes);
         Ok(())

@@ -1,6 +1,6 @@
 //! Lengths and token estimates.
 
-use super::message::{Block, Message};
+use super::message::{Message, Part};
 
 /// Length of a text in UTF-16 code units, the unit of all settings called "chars".
 ///
@@ -32,10 +32,34 @@ impl Size {
     pub fn of_text(text: &str) -> Self {
         let chars = utf16_len(text);
         let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+        Self::of_counts(chars, ascii)
+    }
+
+    /// The size of a text of which only the length is known, and how much of it is ASCII.
+    #[must_use]
+    pub fn of_counts(chars: u64, ascii: u64) -> Self {
         Self {
             chars,
             tokens: ascii.div_ceil(4) + chars.saturating_sub(ascii),
         }
+    }
+
+    /// The size of the text parts of a message, joined with line ends.
+    #[must_use]
+    pub fn of_joined_text(content: &[Part]) -> Self {
+        let counts = content.iter().filter_map(|part| match part {
+            Part::Text(text) => Some((
+                utf16_len(text),
+                text.bytes().filter(u8::is_ascii).count() as u64,
+            )),
+            Part::Withheld { chars, ascii } => Some((u64::from(*chars), u64::from(*ascii))),
+            Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => None,
+        });
+        let joined = counts.reduce(|(chars, ascii), (more_chars, more_ascii)| {
+            (chars + 1 + more_chars, ascii + 1 + more_ascii)
+        });
+        let (chars, ascii) = joined.unwrap_or_default();
+        Self::of_counts(chars, ascii)
     }
 
     /// The size of ASCII-like text of which only the length is known.
@@ -48,21 +72,24 @@ impl Size {
     }
 
     #[must_use]
-    pub fn of_block(block: &Block) -> Self {
-        match block {
-            Block::Text(text) => Self::of_text(text),
-            Block::Thinking(chars) => Self::of_chars(u64::from(*chars)),
-            Block::ToolCall(call) => Self::of_text(&call.arguments),
-            Block::Opaque(_) => Self {
+    pub fn of_part(part: &Part) -> Self {
+        match part {
+            Part::Text(text) => Self::of_text(text),
+            Part::Thinking(chars) => Self::of_chars(u64::from(*chars)),
+            Part::ToolCall(call) => Self::of_text(&call.arguments),
+            Part::Opaque(_) => Self {
                 chars: 0,
                 tokens: OPAQUE_TOKENS,
             },
+            Part::Withheld { chars, ascii } => {
+                Self::of_counts(u64::from(*chars), u64::from(*ascii))
+            }
         }
     }
 
     #[must_use]
     pub fn of_message(message: &Message) -> Self {
-        message.content.iter().map(Self::of_block).sum()
+        message.content.iter().map(Self::of_part).sum()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The plan applied, in the plainest way: the contract's words, one after another.
 
 use decant::engine::entry::SUMMARY;
-use decant::engine::message::{Block, Message, Role};
-use decant::engine::plan::{Change, Edit, Part};
+use decant::engine::message::{Message, Part, Role};
+use decant::engine::plan::{Change, Edit, InsertedPart};
 use decant::engine::size::utf16_len;
 
 /// A message of the context.
@@ -48,11 +48,12 @@ pub(crate) fn chars<'a>(messages: impl IntoIterator<Item = &'a Message>) -> u64 
     messages
         .into_iter()
         .flat_map(|message| &message.content)
-        .map(|block| match block {
-            Block::Text(text) => utf16_len(text),
-            Block::Thinking(chars) => u64::from(*chars),
-            Block::ToolCall(call) => utf16_len(&call.arguments),
-            Block::Opaque(_) => 0,
+        .map(|part| match part {
+            Part::Text(text) => utf16_len(text),
+            Part::Thinking(chars) => u64::from(*chars),
+            Part::ToolCall(call) => utf16_len(&call.arguments),
+            Part::Opaque(_) => 0,
+            Part::Withheld { chars, .. } => u64::from(*chars),
         })
         .sum()
 }
@@ -95,18 +96,18 @@ fn changed(transcript: &[Message], edits: &[Edit], at: usize) -> Shown {
             Change::ReplaceText(text) => {
                 message
                     .content
-                    .retain(|block| !matches!(block, Block::Text(_)));
-                message.content.insert(0, Block::Text(text.clone()));
+                    .retain(|block| !matches!(block, Part::Text(_)));
+                message.content.insert(0, Part::Text(text.clone()));
                 if let Role::ToolResult { is_error, .. } = &mut message.role {
                     *is_error = false;
                 }
             }
             Change::StripThinking => message
                 .content
-                .retain(|block| !matches!(block, Block::Thinking(_))),
+                .retain(|block| !matches!(block, Part::Thinking(_))),
             Change::ReplaceArguments { call, arguments } => {
                 let calls = message.content.iter_mut().filter_map(|block| match block {
-                    Block::ToolCall(call) => Some(call),
+                    Part::ToolCall(call) => Some(call),
                     _ => None,
                 });
                 if let Some(call) = calls.into_iter().nth(*call as usize) {
@@ -128,12 +129,12 @@ fn insertion(transcript: &[Message], change: &Change) -> Option<Message> {
             let mut content = Vec::new();
             for part in parts {
                 match part {
-                    Part::Text(text) => content.push(Block::Text(text.clone())),
-                    Part::Attachments(at) => content.extend(
+                    InsertedPart::Text(text) => content.push(Part::Text(text.clone())),
+                    InsertedPart::Attachments(at) => content.extend(
                         transcript[*at as usize]
                             .content
                             .iter()
-                            .filter(|block| !matches!(block, Block::Text(_)))
+                            .filter(|block| !matches!(block, Part::Text(_)))
                             .cloned(),
                     ),
                 }
@@ -153,7 +154,7 @@ fn insertion(transcript: &[Message], change: &Change) -> Option<Message> {
                 kind: SUMMARY.to_owned(),
                 details: details.clone(),
             },
-            content: vec![Block::Text(content.clone())],
+            content: vec![Part::Text(content.clone())],
             at_ms: *at_ms,
         }),
         _ => None,
@@ -176,7 +177,7 @@ fn check_edits(transcript: &[Message], edits: &[Edit]) -> Result<(), String> {
                 let calls = transcript[at_of(edit)]
                     .content
                     .iter()
-                    .filter(|block| matches!(block, Block::ToolCall(_)));
+                    .filter(|block| matches!(block, Part::ToolCall(_)));
                 (*call as usize) < calls.count()
                     && serde_json::from_str::<serde_json::Map<_, _>>(arguments).is_ok()
             }

@@ -181,7 +181,7 @@ impl Watch {
         let mut known = BTreeSet::new();
         for (at, site) in &answered {
             let message = &situation.transcript[*at];
-            let (Some(key), text) = (key_of(message), message.text()) else {
+            let (Some(key), text) = (key_of(message), message.text().expect("it is whole")) else {
                 continue;
             };
             let is_first = known.insert(key.clone());
@@ -412,13 +412,13 @@ pub(crate) fn key_of(message: &Message) -> Option<OccurrenceKey> {
 fn is_verbatim(at: usize, text: &str, shown: &[Shown]) -> bool {
     let in_place = shown
         .iter()
-        .any(|one| one.origin == Some(at) && one.message.text() == text);
+        .any(|one| one.origin == Some(at) && one.message.text().expect("it is whole") == text);
     let in_block = || {
         let element = format!("\">\n{}\n</protected-output>", disarm(text));
         let inserted = shown.iter().filter(|one| one.origin.is_none());
         inserted
             .into_iter()
-            .any(|one| one.message.text().contains(&element))
+            .any(|one| one.message.text().expect("it is whole").contains(&element))
     };
     in_place || in_block()
 }

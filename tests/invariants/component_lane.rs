@@ -2,10 +2,12 @@
 
 use std::sync::LazyLock;
 
-use decant::engine::host::{FailureKind, Host, HostError, JobKind, ModelChoice, Outcome, Request};
+use decant::engine::host::{
+    FailureKind, Host, HostError, JobKind, ModelChoice, Outcome, Request, Stamp,
+};
 use decant::engine::ids::{EntryId, JobId};
-use decant::engine::message::{Block, Message, Role, StopReason};
-use decant::engine::plan::{Change, Edit, Part};
+use decant::engine::message::{Message, Part, Role, StopReason};
+use decant::engine::plan::{Change, Edit, InsertedPart};
 use decant::engine::session::Usage;
 use decant_host as outer;
 use serde_json::{Value, json};
@@ -84,7 +86,7 @@ impl Lane for ComponentLane {
 
     fn command(&mut self, command: Command, now: u64) -> Result<String, String> {
         let session = self.session();
-        let words = |err: outer::CommandError| format!("{err:?}");
+        let words = |err: outer::CommandFailure| format!("{err:?}");
         if let Some(name) = undo_name(command) {
             return session.undo(&name, now).map_err(words);
         }
@@ -102,12 +104,14 @@ impl Lane for ComponentLane {
     }
 
     fn account(&mut self) -> Account {
-        let status = self.session().status();
+        let status = self.session().status().expect("it is there");
         let saved = status.strategies.into_iter();
         Account {
             before: status.before.chars,
             after: status.after.chars,
-            saved: saved.map(|one| (one.name, one.saved)).collect(),
+            saved: saved
+                .map(|one| (one.kind.name().to_owned(), one.saved))
+                .collect(),
         }
     }
 
@@ -126,7 +130,7 @@ impl Lane for ComponentLane {
 
 /// A message in pi's shape.
 fn message(message: &Message) -> outer::Message {
-    let content: Vec<Value> = message.content.iter().map(block).collect();
+    let content: Vec<Value> = message.content.iter().map(part).collect();
     let value = match &message.role {
         Role::User => json!({ "role": "user", "content": content }),
         Role::Assistant { stop } => {
@@ -151,17 +155,18 @@ fn message(message: &Message) -> outer::Message {
     outer::Message::from_json(value).expect("it has a role")
 }
 
-fn block(block: &Block) -> Value {
-    match block {
-        Block::Text(text) => json!({ "type": "text", "text": text }),
-        Block::Thinking(chars) => {
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Thinking(chars) => {
             json!({ "type": "thinking", "thinking": "h".repeat(*chars as usize) })
         }
-        Block::ToolCall(call) => {
+        Part::ToolCall(call) => {
             let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
             json!({ "type": "toolCall", "id": call.id, "name": call.name, "arguments": arguments })
         }
-        Block::Opaque(opaque) => json!({ "type": opaque.kind, "data": "" }),
+        Part::Opaque(opaque) => json!({ "type": opaque.kind, "data": "" }),
+        Part::Withheld { .. } => unreachable!("the transcript of a test is whole"),
     }
 }
 
@@ -182,7 +187,7 @@ fn edit(edit: &outer::Edit) -> Edit {
         outer::Change::Drop(n) => Change::Drop(n),
         outer::Change::MoveUp(to) => Change::MoveUp(to),
         outer::Change::InsertUser(user) => Change::InsertUser {
-            parts: user.parts.into_iter().map(part).collect(),
+            parts: user.parts.into_iter().map(inserted_part).collect(),
             at_ms: user.at,
         },
         outer::Change::InsertSummary(summary) => Change::InsertSummary {
@@ -203,10 +208,10 @@ fn edit(edit: &outer::Edit) -> Edit {
     }
 }
 
-fn part(part: outer::Part) -> Part {
+fn inserted_part(part: outer::InsertedPart) -> InsertedPart {
     match part {
-        outer::Part::Text(text) => Part::Text(text),
-        outer::Part::Attachments(at) => Part::Attachments(at),
+        outer::InsertedPart::Text(text) => InsertedPart::Text(text),
+        outer::InsertedPart::Attachments(at) => InsertedPart::Attachments(at),
     }
 }
 
@@ -223,7 +228,7 @@ fn outcome_of(outcome: Outcome) -> outer::Outcome {
             text,
             truncated,
             usage,
-        } => outer::Outcome::Answered(outer::Answer {
+        } => outer::Outcome::Answered(outer::Summary {
             text,
             truncated,
             usage: usage_of(usage),
@@ -248,6 +253,13 @@ fn outcome_of(outcome: Outcome) -> outer::Outcome {
 /// The shared host in the words of the library.
 struct Surroundings(Shared);
 
+fn stamp(stamp: Stamp) -> outer::Stamp {
+    outer::Stamp {
+        entry: stamp.entry.0,
+        at: stamp.at_ms,
+    }
+}
+
 fn refused(err: HostError) -> outer::HostError {
     match err {
         HostError::NotFound => outer::HostError::NotFound,
@@ -257,9 +269,14 @@ fn refused(err: HostError) -> outer::HostError {
 }
 
 impl outer::Environment for Surroundings {
-    fn append(&mut self, kind: &str, data: &str, _at: u64) -> Result<String, outer::HostError> {
+    fn append(
+        &mut self,
+        kind: &str,
+        data: &str,
+        _at: u64,
+    ) -> Result<outer::Stamp, outer::HostError> {
         let appended = hold(&self.0).append(kind, data);
-        appended.map(|id| id.0).map_err(refused)
+        appended.map(stamp).map_err(refused)
     }
 
     fn append_message(
@@ -268,9 +285,9 @@ impl outer::Environment for Surroundings {
         content: &str,
         details: &str,
         _at: u64,
-    ) -> Result<String, outer::HostError> {
+    ) -> Result<outer::Stamp, outer::HostError> {
         let appended = hold(&self.0).append_message(kind, content, details);
-        appended.map(|id| id.0).map_err(refused)
+        appended.map(stamp).map_err(refused)
     }
 
     fn read(&mut self, entry: &str) -> Result<String, outer::HostError> {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use decant::engine::entry;
-use decant::engine::host::{Cost, Host, HostError, Notice, Request};
+use decant::engine::host::{Cost, Host, HostError, Notice, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
-use decant::engine::message::{Block, Message, Role};
+use decant::engine::message::{Message, Part, Role};
 use decant::engine::session::LogEntry;
 use serde_json::{Value, json};
 
@@ -185,13 +185,20 @@ impl FakeHost {
     }
 }
 
+fn stamp_of(entry: &LogEntry) -> Stamp {
+    Stamp {
+        entry: entry.id.clone(),
+        at_ms: entry.at_ms,
+    }
+}
+
 impl Host for FakeHost {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         self.write(self.log_fails)?;
         let entry = self.entry(kind, data.to_owned());
-        let id = entry.id.clone();
+        let stamp = stamp_of(&entry);
         self.disk.items.push(Item::Entry(entry));
-        Ok(id)
+        Ok(stamp)
     }
 
     fn append_message(
@@ -199,23 +206,23 @@ impl Host for FakeHost {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         self.write(self.log_fails)?;
         let parsed: Value = serde_json::from_str(details).unwrap_or_default();
         let data = json!({ "content": content, "details": parsed }).to_string();
         let entry = self.entry(kind, data);
-        let id = entry.id.clone();
+        let stamp = stamp_of(&entry);
         let message = Message {
             role: Role::Custom {
                 kind: kind.to_owned(),
                 details: details.to_owned(),
             },
-            content: vec![Block::Text(content.to_owned())],
+            content: vec![Part::Text(content.to_owned())],
             at_ms: self.now,
         };
         self.appended.push(message.clone());
         self.disk.items.push(Item::Summary(entry, message));
-        Ok(id)
+        Ok(stamp)
     }
 
     fn read(&mut self, entry: &EntryId) -> Result<String, HostError> {

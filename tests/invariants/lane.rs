@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request};
+use decant::engine::hook::Hook;
+use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::message::Message;
 use decant::engine::plan::{Edit, PlanUpdate};
@@ -158,21 +159,25 @@ impl Lane for EngineLane {
 
     fn turn_end(&mut self, usage: Option<Usage>, now: u64) -> bool {
         self.tell();
-        self.session.turn_end(usage, now, &mut self.host).blocking
+        self.session
+            .turn_end(usage, &mut Hook::new(now, &mut self.host))
+            .blocking
     }
 
     fn reply_end(&mut self, closing_at: Option<u64>, now: u64) -> bool {
         self.tell();
-        let activity = self.session.reply_end(closing_at, now, &mut self.host);
+        let activity = self
+            .session
+            .reply_end(closing_at, &mut Hook::new(now, &mut self.host));
         activity.blocking
     }
 
     fn summary_ready(&mut self, job: u64, outcome: Outcome, now: u64) -> bool {
         self.tell();
         let job = JobId(job);
-        let activity = self
-            .session
-            .summary_ready(job, outcome, now, &mut self.host);
+        let activity =
+            self.session
+                .summary_ready(job, outcome, &mut Hook::new(now, &mut self.host));
         activity.blocking
     }
 
@@ -180,21 +185,27 @@ impl Lane for EngineLane {
         self.tell();
         let before = self.known;
         let refused = hold(&self.host.0).refused;
-        if let Some(update) = self.session.plan(self.known, now, &mut self.host) {
+        if let Some(update) = self
+            .session
+            .plan(self.known, &mut Hook::new(now, &mut self.host))
+        {
             self.take(update)?;
         }
         if !self.asks_again {
             return Ok(self.edits.values().cloned().collect());
         }
         let works = hold(&self.host.0).refused == refused;
-        if let Some(update) = self.session.plan(self.known, now, &mut self.host) {
+        if let Some(update) = self
+            .session
+            .plan(self.known, &mut Hook::new(now, &mut self.host))
+        {
             // What a write that failed has put off may work now.
             if works {
                 return Err("a second call at once has another plan".to_owned());
             }
             self.take(update)?;
         }
-        let whole = self.session.plan(None, now, &mut self.host);
+        let whole = self.session.plan(None, &mut Hook::new(now, &mut self.host));
         let mut whole = whole.map(|update| update.added).unwrap_or_default();
         whole.sort_by_key(|edit| edit.id);
         let edits: Vec<Edit> = self.edits.values().cloned().collect();
@@ -214,18 +225,28 @@ impl Lane for EngineLane {
 
     fn call(&mut self, tool: &str, arguments: &str, now: u64) -> String {
         self.tell();
-        self.session.call(tool, arguments, now, &mut self.host).text
+        self.session
+            .call(tool, arguments, &mut Hook::new(now, &mut self.host))
+            .text
     }
 
     fn command(&mut self, command: Command, now: u64) -> Result<String, String> {
         self.tell();
         if let Some(name) = undo_name(command) {
-            let undone = self.session.undo(&name, now, &mut self.host);
+            let undone = self
+                .session
+                .undo(&name, &mut Hook::new(now, &mut self.host));
             return undone.map_err(|err| err.to_string());
         }
         let done = match command {
-            Command::Now => self.session.flush(now, &mut self.host).map(|_| ()),
-            Command::Compact => self.session.compact(now, &mut self.host).map(|_| ()),
+            Command::Now => self
+                .session
+                .flush(&mut Hook::new(now, &mut self.host))
+                .map(|_| ()),
+            Command::Compact => self
+                .session
+                .compact(&mut Hook::new(now, &mut self.host))
+                .map(|_| ()),
             _ => self.session.cancel(&mut self.host),
         };
         done.map(|()| String::new()).map_err(|err| err.to_string())
@@ -233,7 +254,9 @@ impl Lane for EngineLane {
 
     fn configure(&mut self, settings: &str, now: u64) -> Result<(), String> {
         self.tell();
-        let configured = self.session.configure(settings, now, &mut self.host);
+        let configured = self
+            .session
+            .configure(settings, &mut Hook::new(now, &mut self.host));
         configured.map(|_| ()).map_err(|err| err.to_string())
     }
 
@@ -251,7 +274,7 @@ impl Lane for EngineLane {
             saved: status
                 .strategies
                 .into_iter()
-                .map(|strategy| (strategy.name.to_owned(), strategy.saved))
+                .map(|strategy| (strategy.kind.name().to_owned(), strategy.saved))
                 .collect(),
         }
     }
@@ -276,7 +299,7 @@ impl Lane for EngineLane {
 struct Outlet(Shared);
 
 impl Host for Outlet {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         hold(&self.0).append(kind, data)
     }
 
@@ -285,7 +308,7 @@ impl Host for Outlet {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         hold(&self.0).append_message(kind, content, details)
     }
 

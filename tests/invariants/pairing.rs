@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use decant::engine::message::{Block, Message, Role, StopReason};
+use decant::engine::message::{Message, Part, Role, StopReason};
 
 use super::apply::Shown;
 
@@ -46,7 +46,7 @@ pub(crate) fn calls(message: &Message) -> Vec<&str> {
         .content
         .iter()
         .filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call.id.as_str()),
+            Part::ToolCall(call) => Some(call.id.as_str()),
             _ => None,
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use decant::engine::message::{Block, Message, Role};
+use decant::engine::message::{Message, Part, Role};
 use serde_json::{Value, json};
 
 use super::apply::Shown;
@@ -19,7 +19,7 @@ pub(crate) fn check_words(
     let visible: BTreeSet<usize> = shown.iter().filter_map(|one| one.origin).collect();
     let mut blocks: Option<String> = None;
     for (at, message) in situation.transcript.iter().enumerate() {
-        let text = message.text();
+        let text = message.text().expect("it is whole");
         let is_assistant = matches!(message.role, Role::Assistant { .. });
         if !is_assistant || text.is_empty() || visible.contains(&at) {
             continue;
@@ -45,7 +45,7 @@ pub(crate) fn check_words(
 fn answers_of_blocks(situation: &Situation<'_>, shown: &[Shown], lane: &mut dyn Lane) -> String {
     let mut answers = String::new();
     for one in shown.iter().filter(|one| one.origin.is_none()) {
-        let text = one.message.text();
+        let text = one.message.text().expect("it is whole");
         if let Some(rest) = text.strip_prefix("<compressed-chain id=\"") {
             let name = rest.split('"').next().unwrap_or_default();
             answers.push_str(&original(lane, name, "", situation.now));
@@ -63,7 +63,7 @@ fn check_arguments(
 ) -> Result<(), String> {
     let calls = |message: &Message| -> Vec<String> {
         let calls = message.content.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call.arguments.clone()),
+            Part::ToolCall(call) => Some(call.arguments.clone()),
             _ => None,
         });
         calls.collect()

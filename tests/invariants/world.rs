@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use decant::engine::config::Config;
 use decant::engine::host::{FailureKind, JobUsage, Outcome, Request};
-use decant::engine::message::{Block, Message, Role};
+use decant::engine::message::{Message, Part, Role};
 use decant::engine::plan::Edit;
 use serde_json::Value;
 
@@ -158,7 +158,7 @@ impl World {
     fn step(&mut self, step: &Step) -> Result<(), Stop> {
         match step {
             Step::User(output) => {
-                let content = vec![Block::Text(texts::output(*output))];
+                let content = vec![Part::Text(texts::output(*output))];
                 self.push_role(Role::User, content);
             }
             Step::Turn(turn) => self.turn(turn)?,
@@ -422,7 +422,7 @@ impl World {
             role: Role::Other {
                 role: "compactionSummary".to_owned(),
             },
-            content: vec![Block::Text("what happened before".to_owned())],
+            content: vec![Part::Text("what happened before".to_owned())],
             at_ms: self.now,
         };
         self.now += 1;

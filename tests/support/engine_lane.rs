@@ -6,12 +6,13 @@ mod outward;
 use std::sync::{MutexGuard, PoisonError};
 
 use anyhow::{Result, anyhow, ensure};
-use decant::engine::host::{Cost, Host, HostError, Notice, Request};
+use decant::engine::hook::Hook;
+use decant::engine::host::{Cost, Host, HostError, Notice, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::session::Session;
 use decant_host::scenario::{Lane, ScenarioHost, SessionInfo, SharedHost, messages};
 use decant_host::{
-    Activity, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate, Reply,
+    Activity, Answer, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate,
     SessionStatus, SummarizerStats, Usage,
 };
 
@@ -89,24 +90,25 @@ impl Lane for EngineLane {
         let (session, host) = self.parts()?;
         Ok(outward::activity(session.turn_end(
             usage.map(inward::usage),
-            now_ms,
-            host,
+            &mut Hook::new(now_ms, host),
         )))
     }
 
     fn reply_end(&mut self, closing_at_ms: Option<u64>, now_ms: u64) -> Result<Activity> {
         let (session, host) = self.parts()?;
-        Ok(outward::activity(session.reply_end(
-            closing_at_ms,
-            now_ms,
-            host,
-        )))
+        Ok(outward::activity(
+            session.reply_end(closing_at_ms, &mut Hook::new(now_ms, host)),
+        ))
     }
 
     fn plan(&mut self, known: Option<u64>, now_ms: u64) -> Result<Option<PlanUpdate>> {
         let (session, host) = self.parts()?;
-        let update = session.plan(known, now_ms, host).map(outward::plan_update);
-        let whole = session.plan(None, now_ms, host).map(outward::plan_update);
+        let update = session
+            .plan(known, &mut Hook::new(now_ms, host))
+            .map(outward::plan_update);
+        let whole = session
+            .plan(None, &mut Hook::new(now_ms, host))
+            .map(outward::plan_update);
         self.check_difference(update.clone(), whole)?;
         Ok(update)
     }
@@ -117,8 +119,7 @@ impl Lane for EngineLane {
         Ok(outward::activity(session.summary_ready(
             JobId(job),
             outcome,
-            now_ms,
-            host,
+            &mut Hook::new(now_ms, host),
         )))
     }
 
@@ -132,14 +133,18 @@ impl Lane for EngineLane {
         Ok(())
     }
 
-    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Reply> {
+    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Answer> {
         let (session, host) = self.parts()?;
-        Ok(outward::reply(session.call(tool, arguments, now_ms, host)))
+        Ok(outward::answer(session.call(
+            tool,
+            arguments,
+            &mut Hook::new(now_ms, host),
+        )))
     }
 
     fn flush(&mut self, now_ms: u64) -> Result<Result<Activity, CommandError>> {
         let (session, host) = self.parts()?;
-        let flushed = session.flush(now_ms, host);
+        let flushed = session.flush(&mut Hook::new(now_ms, host));
         Ok(flushed
             .map(outward::activity)
             .map_err(outward::command_error))
@@ -147,7 +152,7 @@ impl Lane for EngineLane {
 
     fn compact(&mut self, now_ms: u64) -> Result<Result<Activity, CommandError>> {
         let (session, host) = self.parts()?;
-        let compacted = session.compact(now_ms, host);
+        let compacted = session.compact(&mut Hook::new(now_ms, host));
         Ok(compacted
             .map(outward::activity)
             .map_err(outward::command_error))
@@ -156,7 +161,7 @@ impl Lane for EngineLane {
     fn undo(&mut self, name: &str, now_ms: u64) -> Result<Result<String, CommandError>> {
         let (session, host) = self.parts()?;
         Ok(session
-            .undo(name, now_ms, host)
+            .undo(name, &mut Hook::new(now_ms, host))
             .map_err(outward::command_error))
     }
 
@@ -171,7 +176,7 @@ impl Lane for EngineLane {
         now_ms: u64,
     ) -> Result<Result<Vec<decant_host::Notice>, CommandError>> {
         let (session, host) = self.parts()?;
-        let configured = session.configure(config, now_ms, host);
+        let configured = session.configure(config, &mut Hook::new(now_ms, host));
         let notices = configured.map(|notices| notices.iter().map(outward::notice).collect());
         Ok(notices.map_err(outward::command_error))
     }
@@ -216,9 +221,9 @@ impl FakeHost {
 const NO_TIME: u64 = 0;
 
 impl Host for FakeHost {
-    fn append(&mut self, kind: &str, data: &str) -> Result<EntryId, HostError> {
+    fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
         let appended = self.inner().append(kind, data, NO_TIME);
-        appended.map(EntryId).map_err(inward::host_error)
+        appended.map(inward::stamp).map_err(inward::host_error)
     }
 
     fn append_message(
@@ -226,9 +231,9 @@ impl Host for FakeHost {
         kind: &str,
         content: &str,
         details: &str,
-    ) -> Result<EntryId, HostError> {
+    ) -> Result<Stamp, HostError> {
         let appended = self.inner().append_message(kind, content, details, NO_TIME);
-        appended.map(EntryId).map_err(inward::host_error)
+        appended.map(inward::stamp).map_err(inward::host_error)
     }
 
     fn read(&mut self, entry: &EntryId) -> Result<String, HostError> {

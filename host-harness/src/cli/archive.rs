@@ -58,11 +58,11 @@ pub(super) fn query(arguments: &Query, out: &mut dyn Write) -> Result<Exit> {
     if let Some(pattern) = &arguments.pattern {
         call["pattern"] = json!(pattern);
     }
-    let reply = stored
+    let answer = stored
         .session
         .answer("context_tree_query", &call.to_string(), stored.at_ms);
-    writeln!(out, "{}", reply.text)?;
-    match reply.is_error {
+    writeln!(out, "{}", answer.text)?;
+    match answer.is_error {
         true => Ok(Exit::Found),
         false => Ok(Exit::Success),
     }
@@ -70,7 +70,7 @@ pub(super) fn query(arguments: &Query, out: &mut dyn Write) -> Result<Exit> {
 
 pub(super) fn tree(target: &Target, out: &mut dyn Write) -> Result<Exit> {
     let mut stored = target.open()?;
-    let nodes = stored.session.tree();
+    let nodes = stored.session.tree()?;
     if nodes.is_empty() {
         writeln!(out, "nothing has been pruned in this session")?;
     }
@@ -104,14 +104,10 @@ fn words(node: &Node) -> String {
     let kind = match node.kind {
         NodeKind::Block => "block",
         NodeKind::Summary => "summary",
-        NodeKind::Call => "",
+        NodeKind::Call => "call",
         NodeKind::Alias => "alias",
     };
-    let name = match node.label.starts_with(&node.name) {
-        true => "",
-        false => &node.name,
-    };
-    let words = [kind, name, &node.label];
+    let words = [kind, &node.name, &node.label];
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
@@ -120,8 +116,8 @@ pub(super) fn status(target: &Target, out: &mut dyn Write) -> Result<Exit> {
     let mut stored = target.open()?;
     // Positions and sizes are those of a context, so there has to be one.
     stored.session.context(stored.at_ms);
-    let status = stored.session.status();
-    let stats = stored.session.stats();
+    let status = stored.session.status()?;
+    let stats = stored.session.stats()?;
     writeln!(out, "{}", status.line)?;
     let size =
         |size: &crate::Size| format!("{} characters, about {} tokens", size.chars, size.tokens);
@@ -152,7 +148,9 @@ pub(super) fn status(target: &Target, out: &mut dyn Write) -> Result<Exit> {
         writeln!(
             out,
             "{}: {} in force, {} characters saved",
-            strategy.name, strategy.count, strategy.saved
+            strategy.kind.name(),
+            strategy.count,
+            strategy.saved
         )?;
     }
     writeln!(

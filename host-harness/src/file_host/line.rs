@@ -121,8 +121,14 @@ impl Line {
         Ok(serde_json::from_str(&repaired(line))?)
     }
 
+    /// When it was written, as a load reads it.
+    pub(super) fn at_ms(&self) -> u64 {
+        ms_from_iso(&self.timestamp).unwrap_or(0)
+    }
+
     /// The entry as the pruner gets it back.
     pub(super) fn into_log_entry(self) -> LogEntry {
+        let at = self.at_ms();
         let data = match self.content {
             Some(content) => {
                 let content = Value::from(text_of(&content)).to_string();
@@ -136,10 +142,10 @@ impl Line {
                 .to_owned(),
         };
         LogEntry {
+            at,
             id: self.id,
             kind: self.custom_type,
             data,
-            at: ms_from_iso(&self.timestamp).unwrap_or(0),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::line::{Head, Line, active_branch};
-use crate::LogEntry;
+use crate::{LogEntry, Stamp};
 
 /// How much of the log is handed over at once, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;
@@ -102,7 +102,7 @@ impl Log {
         }
     }
 
-    pub(super) fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> io::Result<String> {
+    pub(super) fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> io::Result<Stamp> {
         let line = Line::entry(kind, data, at_ms)?;
         self.write(line)
     }
@@ -113,7 +113,7 @@ impl Log {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> io::Result<String> {
+    ) -> io::Result<Stamp> {
         let line = Line::message(kind, content, details, at_ms)?;
         self.write(line)
     }
@@ -131,7 +131,7 @@ impl Log {
     }
 
     /// Writes a line to the disk. When that fails the file is as it was.
-    fn write(&mut self, mut line: Line) -> io::Result<String> {
+    fn write(&mut self, mut line: Line) -> io::Result<Stamp> {
         let id = self.next_id();
         line.id.clone_from(&id);
         line.parent_id = self.leaf.clone().filter(|_| self.has_parents);
@@ -148,7 +148,10 @@ impl Log {
         self.by_id.insert(id.clone(), place);
         self.ids.insert(id.clone());
         self.leaf = Some(id.clone());
-        Ok(id)
+        Ok(Stamp {
+            entry: id,
+            at: line.at_ms(),
+        })
     }
 
     fn write_at_end(&mut self, text: &[u8]) -> io::Result<()> {

@@ -56,14 +56,20 @@ fn entries_are_read_back_as_they_were_appended() {
 
     let mut again = open(&folder);
     for host in [&mut host, &mut again] {
-        assert_eq!(host.read(&first).as_deref(), Ok(spaced));
+        assert_eq!(host.read(&first.entry).as_deref(), Ok(spaced));
         let message = r#"{"content":"text \n","details":[1]}"#;
-        assert_eq!(host.read(&second).as_deref(), Ok(message));
-        assert_eq!(host.read(&third).as_deref(), Ok(r#"{"a":1}"#));
+        assert_eq!(host.read(&second.entry).as_deref(), Ok(message));
+        assert_eq!(host.read(&third.entry).as_deref(), Ok(r#"{"a":1}"#));
         assert_eq!(host.read("x"), Err(HostError::NotFound));
         let entries = host.entries(0).expect("a readable log");
-        let ids: Vec<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
-        assert_eq!(ids, [&first, &second, &third]);
+        let stamps: Vec<Stamp> = entries
+            .iter()
+            .map(|entry| Stamp {
+                entry: entry.id.clone(),
+                at: entry.at,
+            })
+            .collect();
+        assert_eq!(stamps, [first.clone(), second.clone(), third.clone()]);
         assert_eq!(entries[0].at, 1_796_090_276_694);
         assert_eq!(host.entries(3), Ok(Vec::new()));
     }

@@ -56,7 +56,7 @@ fn order(messages: &[Value]) -> String {
 }
 
 fn insert_user(text: &str, at: u64) -> Change {
-    let parts = vec![Part::Text(text.to_owned())];
+    let parts = vec![InsertedPart::Text(text.to_owned())];
     Change::InsertUser(InsertedUser { parts, at })
 }
 
@@ -112,9 +112,9 @@ fn inserted_messages_have_the_shapes_of_the_host() {
     };
     let user = Change::InsertUser(InsertedUser {
         parts: vec![
-            Part::Text("chain".to_owned()),
-            Part::Attachments(2),
-            Part::Attachments(99),
+            InsertedPart::Text("chain".to_owned()),
+            InsertedPart::Attachments(2),
+            InsertedPart::Attachments(99),
         ],
         at: 9,
     });

@@ -100,7 +100,8 @@ pub(super) struct Checker {
 
 impl Checker {
     pub(super) fn new(decant: Decant, options: SessionOptions, session: &mut Session) -> Self {
-        let config: Value = serde_json::from_str(&session.config()).unwrap_or_default();
+        let config: Value =
+            serde_json::from_str(&session.config().unwrap_or_default()).unwrap_or_default();
         Self {
             decant,
             options,

@@ -321,7 +321,7 @@ impl<'a> Driver<'a> {
             }
             self.replayed.checks = checker.checks();
         }
-        let status = self.session.status();
+        let status = self.session.status()?;
         self.replayed.refs = u64::from(status.records);
         self.replayed.blocks = u64::from(status.blocks);
         self.replayed.strategies = status.strategies;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::log::LogFile;
-use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request};
+use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request, Stamp};
 
 /// Kinds of entries that say that what was sent may change now.
 const EPOCH_KINDS: [&str; 4] = [
@@ -97,7 +97,7 @@ impl ReplayHost {
         }
     }
 
-    fn put(&mut self, kind: &str, data: String, at: u64, line: Value) -> Result<String, HostError> {
+    fn put(&mut self, kind: &str, data: String, at: u64, line: Value) -> Result<Stamp, HostError> {
         let id = self.next_id();
         if let Some(file) = &mut self.file {
             let written = file.append(&id, at, line);
@@ -119,7 +119,7 @@ impl ReplayHost {
             *self.flushes.entry(outcome).or_default() += 1;
         }
         self.adopt(entry);
-        Ok(id)
+        Ok(Stamp { entry: id, at })
     }
 
     /// Ids of ours begin with a letter that pi's, which are hexadecimal, do not have.
@@ -148,7 +148,7 @@ pub(super) fn message_data(content: &str, details: &Value) -> String {
 }
 
 impl Environment for ReplayHost {
-    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<String, HostError> {
+    fn append(&mut self, kind: &str, data: &str, at_ms: u64) -> Result<Stamp, HostError> {
         let line = match &self.file {
             Some(_) => json!({"type": "custom", "customType": kind, "data": parsed(data)}),
             None => Value::Null,
@@ -162,7 +162,7 @@ impl Environment for ReplayHost {
         content: &str,
         details: &str,
         at_ms: u64,
-    ) -> Result<String, HostError> {
+    ) -> Result<Stamp, HostError> {
         let details = parsed(details);
         let data = message_data(content, &details);
         let line = json!({
@@ -172,9 +172,9 @@ impl Environment for ReplayHost {
             "display": false,
             "details": details,
         });
-        let id = self.put(kind, data, at_ms, line)?;
-        self.appended_messages.push(id.clone());
-        Ok(id)
+        let stamp = self.put(kind, data, at_ms, line)?;
+        self.appended_messages.push(stamp.entry.clone());
+        Ok(stamp)
     }
 
     fn read(&mut self, entry: &str) -> Result<String, HostError> {

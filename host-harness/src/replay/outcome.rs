@@ -232,7 +232,7 @@ fn totals_json(totals: &Totals, rates: &Rates) -> Value {
 }
 
 fn strategy_json(strategy: &Strategy) -> Value {
-    json!({"name": strategy.name, "count": strategy.count, "savedChars": strategy.saved})
+    json!({"name": strategy.kind.name(), "count": strategy.count, "savedChars": strategy.saved})
 }
 
 fn notice_json(notice: &Notice) -> Value {

@@ -1,17 +1,9 @@
 //! What the commands of a scenario print.
 
-use crate::{CommandError, Node, NodeKind, SessionStatus, SummarizerStats};
+use crate::{CommandError, CommandFailure, Node, NodeKind, SessionStatus, SummarizerStats};
 
 pub(super) fn refusal(error: &CommandError) -> String {
-    match error {
-        CommandError::Disabled => "pruning is switched off".to_owned(),
-        CommandError::SwitchedOff(key) => format!("`{key}` is switched off"),
-        CommandError::Busy => "a flush is in progress".to_owned(),
-        CommandError::NothingToDo(reason) => format!("nothing to do: {reason}"),
-        CommandError::NotFound(name) => format!("there is no `{name}`"),
-        CommandError::LogFailed(words) => format!("the session log failed: {words}"),
-        CommandError::Malformed(allowed) => format!("cannot be read: {allowed}"),
-    }
+    CommandFailure::Refused(error.clone()).to_string()
 }
 
 pub(super) fn printed_status(status: &SessionStatus) -> String {
@@ -27,7 +19,8 @@ pub(super) fn printed_status(status: &SessionStatus) -> String {
     ];
     let strategies = status.strategies.iter();
     lines.extend(
-        strategies.map(|done| format!("{}: {}, saved {}", done.name, done.count, done.saved)),
+        strategies
+            .map(|done| format!("{}: {}, saved {}", done.kind.name(), done.count, done.saved)),
     );
     lines.join("\n")
 }

@@ -8,7 +8,7 @@ use crate::bindings::decant::pruner::messages::Message;
 use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
 use crate::instance::{Call, Instance, State};
 use crate::{
-    Activity, CommandError, Decant, Limits, LogEntry, Node, Notice, Outcome, PlanUpdate, Reply,
+    Activity, Answer, CommandError, Decant, Limits, LogEntry, Node, Notice, Outcome, PlanUpdate,
     SessionError, SessionStatus, SummarizerStats, Usage,
 };
 
@@ -26,6 +26,15 @@ impl ComponentLane {
         let instance = Instance::new(decant, State::new(Box::new(host)), Limits::default());
         let instance = instance.map_err(|(_, error)| anyhow!("{error:#}"))?;
         Ok(Self { instance })
+    }
+
+    /// Makes a call that is never refused in a session.
+    fn hook<T, E: std::fmt::Display>(
+        &mut self,
+        f: impl FnOnce(&mut Call<'_>) -> wasmtime::Result<Result<T, E>>,
+    ) -> Result<T> {
+        self.call(f)?
+            .map_err(|refused| anyhow!("it was refused: {refused}"))
     }
 
     fn call<T>(&mut self, f: impl FnOnce(&mut Call<'_>) -> wasmtime::Result<T>) -> Result<T> {
@@ -52,44 +61,44 @@ impl Lane for ComponentLane {
     }
 
     fn turn_end(&mut self, usage: Option<Usage>, now_ms: u64) -> Result<Activity> {
-        self.call(|call| {
+        self.hook(|call| {
             call.lifecycle
                 .call_turn_end(&mut *call.store, usage, now_ms)
         })
     }
 
     fn reply_end(&mut self, closing_at_ms: Option<u64>, now_ms: u64) -> Result<Activity> {
-        self.call(|call| {
+        self.hook(|call| {
             let lifecycle = call.lifecycle;
             lifecycle.call_reply_end(&mut *call.store, closing_at_ms, now_ms)
         })
     }
 
     fn plan(&mut self, known: Option<u64>, now_ms: u64) -> Result<Option<PlanUpdate>> {
-        self.call(|call| call.lifecycle.call_plan(&mut *call.store, known, now_ms))
+        self.hook(|call| call.lifecycle.call_plan(&mut *call.store, known, now_ms))
     }
 
     fn summary_ready(&mut self, job: u64, outcome: &Outcome, now_ms: u64) -> Result<Activity> {
-        self.call(|call| {
+        self.hook(|call| {
             let lifecycle = call.lifecycle;
             lifecycle.call_summary_ready(&mut *call.store, job, outcome, now_ms)
         })
     }
 
     fn model_changed(&mut self) -> Result<()> {
-        self.call(|call| call.lifecycle.call_model_changed(&mut *call.store))
+        self.hook(|call| call.lifecycle.call_model_changed(&mut *call.store))
     }
 
     fn query_tool_offered(&mut self, offered: bool) -> Result<()> {
-        self.call(|call| {
+        self.hook(|call| {
             let lifecycle = call.lifecycle;
             lifecycle.call_query_tool_offered(&mut *call.store, offered)
         })
     }
 
-    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Reply> {
+    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Answer> {
         let arguments = &arguments.to_owned();
-        self.call(|call| {
+        self.hook(|call| {
             call.query
                 .call_call(&mut *call.store, tool, arguments, now_ms)
         })
@@ -124,19 +133,19 @@ impl Lane for ComponentLane {
     }
 
     fn config(&mut self) -> Result<String> {
-        self.call(|call| call.control.call_config(&mut *call.store))
+        self.hook(|call| call.control.call_config(&mut *call.store))
     }
 
     fn status(&mut self) -> Result<SessionStatus> {
-        self.call(|call| call.control.call_status(&mut *call.store))
+        self.hook(|call| call.control.call_status(&mut *call.store))
     }
 
     fn stats(&mut self) -> Result<SummarizerStats> {
-        self.call(|call| call.control.call_stats(&mut *call.store))
+        self.hook(|call| call.control.call_stats(&mut *call.store))
     }
 
     fn tree(&mut self) -> Result<Vec<Node>> {
-        self.call(|call| call.control.call_tree(&mut *call.store))
+        self.hook(|call| call.control.call_tree(&mut *call.store))
     }
 
     fn node_text(&mut self, index: u32) -> Result<Result<String, CommandError>> {
@@ -146,6 +155,8 @@ impl Lane for ComponentLane {
 
 fn refused(error: SessionError) -> anyhow::Error {
     match error {
+        SessionError::NotOpen => anyhow!("no session is open"),
+        SessionError::ReEntered => anyhow!("called from inside an import"),
         SessionError::OutOfOrder(why) => anyhow!("out of order: {why}"),
         SessionError::PositionOutOfRange(length) => {
             anyhow!("position lies behind the end of the transcript, which has {length} messages")

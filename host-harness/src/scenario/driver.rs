@@ -183,16 +183,16 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
     fn call(&mut self, tool: &str, arguments: &Value) -> Result<()> {
         self.sync()?;
         let now_ms = self.now_ms();
-        let reply = self
+        let answer = self
             .lane()?
             .answer(tool, &json::compact(arguments), now_ms)?;
-        let attachments = reply.attachments.iter().map(
+        let attachments = answer.attachments.iter().map(
             |occurrence| json!({ "toolCallId": occurrence.call_id, "resultTimestamp": occurrence.at }),
         );
         let attachments = attachments.collect();
         let outcome = &mut self.host().outcome;
         outcome.attachments.push(attachments);
-        outcome.queries.push(reply.text);
+        outcome.queries.push(answer.text);
         Ok(())
     }
 
@@ -258,11 +258,11 @@ impl<L: Lane, N: Fn(SharedHost) -> Result<L>> Driver<L, N> {
             let Some((job, request)) = job else {
                 return Ok(());
             };
-            let reply = self.summarizer.reply(&request);
-            self.host().clock_ms += reply.took_ms;
-            match reply.outcome {
-                Some(outcome) if reply.delay_steps > 0 => {
-                    self.delayed.push((job, outcome, reply.delay_steps));
+            let response = self.summarizer.respond(&request);
+            self.host().clock_ms += response.took_ms;
+            match response.outcome {
+                Some(outcome) if response.delay_steps > 0 => {
+                    self.delayed.push((job, outcome, response.delay_steps));
                 }
                 Some(outcome) => self.deliver(job, &outcome)?,
                 None => {}

@@ -11,7 +11,7 @@ use super::message::summary;
 use super::outcome::Outcome;
 use crate::{
     Environment, HostError, JobKind, JobQueue, Level, LogEntry, Message, ModelChoice, Notice,
-    Request,
+    Request, Stamp,
 };
 
 /// The custom kind of the pruner's summaries.
@@ -117,7 +117,7 @@ impl ScenarioHost {
         self.outcome.commands.push(format!("refused: {refusal}"));
     }
 
-    fn add(&mut self, at_ms: u64, what: What) -> String {
+    fn add(&mut self, at_ms: u64, what: What) -> Stamp {
         self.entries_made += 1;
         let id = format!("e{}", self.entries_made);
         let logged = Logged {
@@ -126,7 +126,10 @@ impl ScenarioHost {
             what,
         };
         self.log.push(logged);
-        id
+        Stamp {
+            entry: id,
+            at: at_ms,
+        }
     }
 
     fn check_log(&self) -> Result<(), HostError> {
@@ -138,7 +141,7 @@ impl ScenarioHost {
 }
 
 impl Environment for ScenarioHost {
-    fn append(&mut self, kind: &str, data: &str, _at_ms: u64) -> Result<String, HostError> {
+    fn append(&mut self, kind: &str, data: &str, _at_ms: u64) -> Result<Stamp, HostError> {
         self.check_log()?;
         let entry = json!({ "customType": kind, "data": parsed(data) });
         self.outcome.entries.push(entry);
@@ -155,7 +158,7 @@ impl Environment for ScenarioHost {
         content: &str,
         details: &str,
         _at_ms: u64,
-    ) -> Result<String, HostError> {
+    ) -> Result<Stamp, HostError> {
         self.check_log()?;
         let summary = json!({ "content": content, "details": parsed(details) });
         self.outcome.summaries.push(summary);

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::bindings::decant::pruner::messages::Message;
 use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
 use crate::{
-    Activity, CommandError, LogEntry, Node, Notice, Outcome, PlanUpdate, Reply, SessionStatus,
+    Activity, Answer, CommandError, LogEntry, Node, Notice, Outcome, PlanUpdate, SessionStatus,
     SummarizerStats, Usage,
 };
 
@@ -52,7 +52,7 @@ pub trait Lane {
 
     /// # Errors
     /// The instance is lost.
-    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Reply>;
+    fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Result<Answer>;
 
     /// # Errors
     /// The instance is lost.

@@ -1,7 +1,7 @@
 //! The scripted summarizer.
 
 use super::file::{Fail, Rule, RuleKind, RuleModel, RuleUsage};
-use crate::{Answer, Failure, FailureKind, JobKind, JobUsage, ModelChoice, Outcome, Request};
+use crate::{Failure, FailureKind, JobKind, JobUsage, ModelChoice, Outcome, Request, Summary};
 
 /// Answers requests by the rules of a scenario.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub(super) struct Summarizer {
 
 /// What becomes of a request.
 #[derive(Clone, Debug)]
-pub(super) struct Reply {
+pub(super) struct Response {
     /// `None`: the request waits for ever.
     pub(super) outcome: Option<Outcome>,
     /// How long it took, in milliseconds.
@@ -25,11 +25,11 @@ impl Summarizer {
         Self { rules }
     }
 
-    pub(super) fn reply(&mut self, request: &Request) -> Reply {
+    pub(super) fn respond(&mut self, request: &Request) -> Response {
         let rule = self.rules.iter_mut().find(|rule| rule.fits(request));
         let Some(rule) = rule else {
             let text = default_answer(request);
-            return Reply::at_once(answered(text, false, None));
+            return Response::at_once(answered(text, false, None));
         };
         if let Some(times) = &mut rule.times {
             *times -= 1;
@@ -37,25 +37,25 @@ impl Summarizer {
         let usage = rule.usage.map(JobUsage::from);
         let delay_steps = rule.delay_steps;
         let text = || rule.text.clone().unwrap_or_else(|| default_answer(request));
-        let reply = match rule.fail {
-            None => Reply::at_once(answered(text(), false, usage)),
-            Some(Fail::Empty) => Reply::at_once(answered(String::new(), false, usage)),
-            Some(Fail::Truncated) => Reply::at_once(answered(text(), true, usage)),
-            Some(Fail::Error) => Reply::at_once(failed(FailureKind::Transient, "error", usage)),
+        let response = match rule.fail {
+            None => Response::at_once(answered(text(), false, usage)),
+            Some(Fail::Empty) => Response::at_once(answered(String::new(), false, usage)),
+            Some(Fail::Truncated) => Response::at_once(answered(text(), true, usage)),
+            Some(Fail::Error) => Response::at_once(failed(FailureKind::Transient, "error", usage)),
             Some(Fail::Permanent) => {
-                Reply::at_once(failed(FailureKind::Permanent, "permanent error", usage))
+                Response::at_once(failed(FailureKind::Permanent, "permanent error", usage))
             }
-            Some(Fail::Abort) => Reply::at_once(failed(FailureKind::Aborted, "aborted", usage)),
-            Some(Fail::Timeout) => Reply::after_limits(request, usage),
+            Some(Fail::Abort) => Response::at_once(failed(FailureKind::Aborted, "aborted", usage)),
+            Some(Fail::Timeout) => Response::after_limits(request, usage),
         };
-        Reply {
+        Response {
             delay_steps,
-            ..reply
+            ..response
         }
     }
 }
 
-impl Reply {
+impl Response {
     fn at_once(outcome: Outcome) -> Self {
         Self {
             outcome: Some(outcome),
@@ -104,7 +104,7 @@ impl From<RuleUsage> for JobUsage {
 }
 
 fn answered(text: String, truncated: bool, usage: Option<JobUsage>) -> Outcome {
-    Outcome::Answered(Answer {
+    Outcome::Answered(Summary {
         text,
         truncated,
         usage,

@@ -1,17 +1,80 @@
 //! What the model and the user ask of a session.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::Session;
 use crate::instance::Call;
 use crate::render::attachments;
 use crate::{
-    Activity, BatchProgress, CommandError, Node, Notice, Occurrence, Reply, SessionStatus, Size,
-    SummarizerStats, Tool,
+    Activity, Answer, BatchProgress, CommandError, Node, Notice, Occurrence, SessionStatus,
+    StrategyKind, SummarizerStats, Tool,
 };
 
+/// Why something that the user asked for was not done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CommandFailure {
+    /// The pruner refused. The session is unchanged.
+    Refused(CommandError),
+    /// The pruner broke down at it and has been loaded again from the log: asking again may work.
+    Broken,
+    /// The pruner broke down and could not be loaded again. The session goes on unpruned, for good
+    /// if that has happened too often: then it has to be opened again.
+    Down,
+}
+
+impl std::error::Error for CommandFailure {}
+
+impl fmt::Display for CommandFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(CommandError::NotOpen) => f.write_str("no session is open"),
+            Self::Refused(CommandError::ReEntered) => {
+                f.write_str("the pruner was called from inside an import")
+            }
+            Self::Refused(CommandError::Disabled) => f.write_str("pruning is switched off"),
+            Self::Refused(CommandError::SwitchedOff(key)) => write!(f, "`{key}` is switched off"),
+            Self::Refused(CommandError::Busy) => f.write_str("a flush is in progress"),
+            Self::Refused(CommandError::NothingToDo(why)) => write!(f, "nothing to do: {why}"),
+            Self::Refused(CommandError::NotFound(what)) => write!(f, "there is no `{what}`"),
+            Self::Refused(CommandError::LogFailed(why)) => {
+                write!(f, "the session log failed: {why}")
+            }
+            Self::Refused(CommandError::Malformed(allowed)) => {
+                write!(f, "cannot be read: {allowed}")
+            }
+            Self::Refused(CommandError::Unreadable(why)) => {
+                write!(f, "the text cannot be read: {why}")
+            }
+            Self::Broken => {
+                f.write_str("the pruner broke down and was loaded again from the log; try again")
+            }
+            Self::Down => {
+                f.write_str("the pruner broke down and the session goes on unpruned; open it again")
+            }
+        }
+    }
+}
+
+impl StrategyKind {
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stub => "stub",
+            Self::Dedup => "dedup",
+            Self::Spill => "spill",
+            Self::Chain => "chain",
+            Self::Purge => "purge",
+            Self::Thinking => "thinking",
+            Self::Pairing => "pairing",
+        }
+    }
+}
+
 impl Session {
-    /// The tools to offer to the model under the present settings.
+    /// The tools to offer to the model under the present settings; none while the pruner is down.
     pub fn tools(&mut self) -> Vec<Tool> {
         let tools = self.hook("tools", None, |call| {
             call.query.call_tools(&mut *call.store)
@@ -20,13 +83,13 @@ impl Session {
     }
 
     /// Answers a call of one of these tools. `arguments` is what the model wrote, a JSON text.
-    pub fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Reply {
+    pub fn answer(&mut self, tool: &str, arguments: &str, now_ms: u64) -> Answer {
         let arguments = arguments.to_owned();
-        let reply = self.hook("call", Some(now_ms), |call| {
+        let answer = self.hook("call", Some(now_ms), |call| {
             let query = call.query;
             query.call_call(&mut *call.store, tool, &arguments, now_ms)
         });
-        reply.unwrap_or_else(|| Reply {
+        answer.unwrap_or_else(|| Answer {
             text: format!("`{tool}` is out of order at the moment. Call it again."),
             is_error: true,
             attachments: Vec::new(),
@@ -35,7 +98,7 @@ impl Session {
 
     /// The images and other non-text parts that belong to an answer, from the transcript.
     #[must_use]
-    pub fn attachments(&self, reply: &Reply) -> Vec<Value> {
+    pub fn attachments(&self, answer: &Answer) -> Vec<Value> {
         let results = |occurrence: &Occurrence| {
             let (call_id, at) = (occurrence.call_id.clone(), occurrence.at);
             let transcript = self.transcript.iter().filter(|m| m.is_tool_result());
@@ -43,15 +106,15 @@ impl Session {
                 m.text_field("toolCallId") == call_id && at.is_none_or(|at| at == m.at_ms())
             })
         };
-        let messages = reply.attachments.iter().flat_map(results);
+        let messages = answer.attachments.iter().flat_map(results);
         messages.flat_map(attachments).cloned().collect()
     }
 
     /// Flushes everything that waits, whatever `pruneOn` says.
     ///
     /// # Errors
-    /// See [`CommandError`]; nothing has changed.
-    pub fn flush(&mut self, now_ms: u64) -> Result<Activity, CommandError> {
+    /// See [`CommandFailure`].
+    pub fn flush(&mut self, now_ms: u64) -> Result<Activity, CommandFailure> {
         self.command("flush", Some(now_ms), |call| {
             call.control.call_flush(&mut *call.store, now_ms)
         })
@@ -60,8 +123,8 @@ impl Session {
     /// Compresses every closed chain, whatever the rolling window says.
     ///
     /// # Errors
-    /// See [`CommandError`]; nothing has changed.
-    pub fn compact(&mut self, now_ms: u64) -> Result<Activity, CommandError> {
+    /// See [`CommandFailure`].
+    pub fn compact(&mut self, now_ms: u64) -> Result<Activity, CommandFailure> {
         self.command("compact", Some(now_ms), |call| {
             call.control.call_compact(&mut *call.store, now_ms)
         })
@@ -70,8 +133,8 @@ impl Session {
     /// Takes a block (`b1`) or the batch of a ref (`t1`) back, and says what was taken back.
     ///
     /// # Errors
-    /// See [`CommandError`]; nothing has changed.
-    pub fn undo(&mut self, name: &str, now_ms: u64) -> Result<String, CommandError> {
+    /// See [`CommandFailure`].
+    pub fn undo(&mut self, name: &str, now_ms: u64) -> Result<String, CommandFailure> {
         self.command("undo", Some(now_ms), |call| {
             call.control.call_undo(&mut *call.store, name, now_ms)
         })
@@ -80,8 +143,8 @@ impl Session {
     /// Gives the flush in progress up. Its batches wait for the next one.
     ///
     /// # Errors
-    /// See [`CommandError`]; nothing has changed.
-    pub fn cancel(&mut self) -> Result<(), CommandError> {
+    /// See [`CommandFailure`].
+    pub fn cancel(&mut self) -> Result<(), CommandFailure> {
         self.command("cancel", None, |call| {
             call.control.call_cancel(&mut *call.store)
         })
@@ -90,12 +153,12 @@ impl Session {
     /// Replaces the settings by a whole JSON object. Bad settings are named in the result.
     ///
     /// # Errors
-    /// It is no JSON object; nothing has changed.
+    /// See [`CommandFailure`]; the settings are what they were.
     pub fn configure(
         &mut self,
         config: impl ToString,
         now_ms: u64,
-    ) -> Result<Vec<Notice>, CommandError> {
+    ) -> Result<Vec<Notice>, CommandFailure> {
         let config = config.to_string();
         let notices = self.command("configure", Some(now_ms), |call| {
             let control = call.control;
@@ -106,57 +169,61 @@ impl Session {
     }
 
     /// The settings in force, a JSON object with every key.
-    pub fn config(&mut self) -> String {
-        let config = self.hook("config", None, |call| {
+    ///
+    /// # Errors
+    /// See [`CommandFailure`].
+    pub fn config(&mut self) -> Result<String, CommandFailure> {
+        self.command("config", None, |call| {
             call.control.call_config(&mut *call.store)
-        });
-        config.unwrap_or_else(|| self.options.config.clone())
+        })
     }
 
     /// The state of the session at a glance.
-    pub fn status(&mut self) -> SessionStatus {
-        let status = self.hook("status", None, |call| {
+    ///
+    /// # Errors
+    /// See [`CommandFailure`].
+    pub fn status(&mut self) -> Result<SessionStatus, CommandFailure> {
+        self.command("status", None, |call| {
             call.control.call_status(&mut *call.store)
-        });
-        status.unwrap_or_else(no_status)
+        })
     }
 
     /// What the summarizer did, over the life of the session.
-    pub fn stats(&mut self) -> SummarizerStats {
-        let stats = self.hook("stats", None, |call| {
+    ///
+    /// # Errors
+    /// See [`CommandFailure`].
+    pub fn stats(&mut self) -> Result<SummarizerStats, CommandFailure> {
+        self.command("stats", None, |call| {
             call.control.call_stats(&mut *call.store)
-        });
-        stats.unwrap_or(SummarizerStats {
-            input_tokens: 0,
-            output_tokens: 0,
-            cost: 0.0,
-            calls: 0,
-            chains_compressed: 0,
-            ranges_summarized: 0,
         })
     }
 
     /// The rows of the flush in progress; empty when there is none.
-    pub fn progress(&mut self) -> Vec<BatchProgress> {
-        let progress = self.hook("progress", None, |call| {
+    ///
+    /// # Errors
+    /// See [`CommandFailure`].
+    pub fn progress(&mut self) -> Result<Vec<BatchProgress>, CommandFailure> {
+        self.command("progress", None, |call| {
             call.control.call_progress(&mut *call.store)
-        });
-        progress.unwrap_or_default()
+        })
     }
 
     /// The tree of blocks, summaries, calls and aliases, each parent before its children.
-    pub fn tree(&mut self) -> Vec<Node> {
-        let tree = self.hook("tree", None, |call| {
-            call.control.call_tree(&mut *call.store)
-        });
-        tree.unwrap_or_default()
-    }
-
-    /// The text of a summary or the body of a block, by its index in the tree.
     ///
     /// # Errors
-    /// There is no such node, or it has no text.
-    pub fn node_text(&mut self, index: u32) -> Result<String, CommandError> {
+    /// See [`CommandFailure`].
+    pub fn tree(&mut self) -> Result<Vec<Node>, CommandFailure> {
+        self.command("tree", None, |call| {
+            call.control.call_tree(&mut *call.store)
+        })
+    }
+
+    /// The text of a node, by its index in the tree: of a summary what it says, of a block its body,
+    /// of a call or an alias its original, byte for byte.
+    ///
+    /// # Errors
+    /// See [`CommandFailure`].
+    pub fn node_text(&mut self, index: u32) -> Result<String, CommandFailure> {
         self.command("node-text", None, |call| {
             call.control.call_node_text(&mut *call.store, index)
         })
@@ -167,32 +234,11 @@ impl Session {
         name: &'static str,
         now_ms: Option<u64>,
         call: impl FnOnce(&mut Call<'_>) -> wasmtime::Result<Result<T, CommandError>>,
-    ) -> Result<T, CommandError> {
-        let answer = self.hook(name, now_ms, call);
-        answer.unwrap_or_else(|| {
-            let reason = "the pruner broke down and is loaded again".to_owned();
-            Err(CommandError::NothingToDo(reason))
-        })
-    }
-}
-
-fn no_status() -> SessionStatus {
-    let nothing = Size {
-        chars: 0,
-        tokens: 0,
-    };
-    SessionStatus {
-        enabled: false,
-        line: String::new(),
-        before: nothing,
-        after: nothing,
-        pending_turns: 0,
-        running_jobs: 0,
-        records: 0,
-        blocks: 0,
-        strategies: Vec::new(),
-        open_cycle_thinking: nothing,
-        largest_chain_percent: 0,
-        frontier_gap: nothing,
+    ) -> Result<T, CommandFailure> {
+        match self.ask(name, now_ms, call) {
+            Some(answer) => answer.map_err(CommandFailure::Refused),
+            None if self.link.is_live() => Err(CommandFailure::Broken),
+            None => Err(CommandFailure::Down),
+        }
     }
 }

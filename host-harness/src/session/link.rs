@@ -1,8 +1,11 @@
 //! The life of a session's instance: made from the log, lost by a trap, made again.
 
+use std::borrow::Cow;
+
 use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
 use crate::instance::{Call, Instance, State};
-use crate::sync::to_wit;
+use crate::lean::lean;
+use crate::sync::Known;
 use crate::{Decant, Level, Limits, LogEntry, Message, Notice, OpenError, SessionOptions};
 
 /// After this many faults in a row the session stays unpruned: whatever it is will happen again.
@@ -21,6 +24,8 @@ pub(super) struct Link {
     synced: usize,
     /// How many messages the mirror has in all; those behind `synced` are gone.
     mirrored: usize,
+    /// Results whose texts need not cross; nothing once the mirror has a message.
+    known: Known,
     faults: u32,
     calm_calls: u32,
     pub(super) query_tool_offered: bool,
@@ -42,11 +47,12 @@ impl Link {
     ) -> Result<Self, OpenError> {
         let instance = Instance::new(decant, state, options.limits);
         let mut instance = instance.map_err(|(_, err)| OpenError::Broken(err))?;
-        load(&mut instance, options)?;
+        let known = load(&mut instance, options)?;
         Ok(Self {
             end: End::Live(Box::new(instance)),
             synced: 0,
             mirrored: 0,
+            known,
             faults: 0,
             calm_calls: 0,
             query_tool_offered: true,
@@ -59,6 +65,11 @@ impl Link {
             End::Lost(state) => state,
             End::Changing => unreachable!("no function ends in this state"),
         }
+    }
+
+    /// Whether there is an instance.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.end, End::Live(_))
     }
 
     pub(super) fn fuel_spent(&self) -> u64 {
@@ -92,10 +103,20 @@ impl Link {
             return None;
         };
         let synced = self.synced.min(transcript.len());
-        let answer = sync(instance, limits, transcript, synced, self.mirrored)
-            .and_then(|()| instance.call(limits, call));
+        let answer = sync(
+            instance,
+            limits,
+            transcript,
+            synced,
+            self.mirrored,
+            &mut self.known,
+        )
+        .and_then(|()| instance.call(limits, call));
         self.synced = transcript.len();
         self.mirrored = transcript.len();
+        if self.mirrored > 0 {
+            self.known.forget();
+        }
         if answer.is_ok() {
             self.calm_calls += 1;
             if self.calm_calls >= CALM_CALLS {
@@ -138,7 +159,8 @@ impl Link {
                 return self.count_fault(&format!("the pruner cannot be started: {}", words(&err)));
             }
         };
-        let loaded = load(&mut instance, options).and_then(|()| {
+        let loaded = load(&mut instance, options).and_then(|known| {
+            self.known = known;
             let offered = self.query_tool_offered;
             let tell = |call: &mut Call<'_>| {
                 let lifecycle = call.lifecycle;
@@ -146,7 +168,8 @@ impl Link {
             };
             instance
                 .call(options.limits, tell)
-                .map_err(OpenError::Broken)
+                .map_err(OpenError::Broken)?
+                .map_err(OpenError::Refused)
         });
         match loaded {
             Ok(()) => self.end = End::Live(Box::new(instance)),
@@ -176,7 +199,8 @@ fn words(err: &wasmtime::Error) -> String {
     err.root_cause().to_string()
 }
 
-fn load(instance: &mut Instance, options: &SessionOptions) -> Result<(), OpenError> {
+/// Hands the log over, and learns which texts it need not hand over with the transcript.
+fn load(instance: &mut Instance, options: &SessionOptions) -> Result<Known, OpenError> {
     let info = SessionInfo {
         id: options.id.clone(),
     };
@@ -191,11 +215,16 @@ fn load(instance: &mut Instance, options: &SessionOptions) -> Result<(), OpenErr
     let mut loaded = 0;
     loop {
         let environment = &mut instance.state().environment;
-        let entries = environment.entries(loaded).map_err(OpenError::Log)?;
+        let mut entries = environment.entries(loaded).map_err(OpenError::Log)?;
         if entries.is_empty() {
-            return Ok(());
+            break;
         }
         loaded += entries.len();
+        for entry in &mut entries {
+            if let Cow::Owned(data) = lean(&entry.kind, &entry.data) {
+                entry.data = data;
+            }
+        }
         for piece in pieces(&entries, |entry: &LogEntry| entry.data.len()) {
             let notices = instance
                 .call(options.limits, |call| {
@@ -206,6 +235,13 @@ fn load(instance: &mut Instance, options: &SessionOptions) -> Result<(), OpenErr
             show(instance, notices);
         }
     }
+    let known = instance.call(options.limits, |call| {
+        call.lifecycle.call_known_results(&mut *call.store)
+    });
+    let known = known
+        .map_err(OpenError::Broken)?
+        .map_err(OpenError::Refused)?;
+    Ok(Known::new(known))
 }
 
 fn show(instance: &mut Instance, notices: Vec<Notice>) {
@@ -221,6 +257,7 @@ fn sync(
     transcript: &[Message],
     synced: usize,
     mirrored: usize,
+    known: &mut Known,
 ) -> wasmtime::Result<()> {
     let mut at = synced;
     if at == transcript.len() && mirrored > at {
@@ -230,7 +267,7 @@ fn sync(
         let mut piece = Vec::new();
         let mut bytes = 0;
         while bytes < PIECE_BYTES && at + piece.len() < transcript.len() {
-            let message = to_wit(&transcript[at + piece.len()]);
+            let message = known.to_wit(&transcript[at + piece.len()]);
             bytes += crate::sync::size_bytes(&message);
             piece.push(message);
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use ureq::Agent;
 
 use super::{Summarizer, Task};
-use crate::{Answer, Failure, FailureKind, JobUsage, Outcome};
+use crate::{Failure, FailureKind, JobUsage, Outcome, Summary};
 
 /// The longest answer that is asked for, in tokens. A summary is far shorter.
 const MAX_OUTPUT_TOKENS: u32 = 8_192;
@@ -105,7 +105,7 @@ impl Model {
         })
     }
 
-    fn ask(&self, prompt: &str) -> Result<Answer, Failure> {
+    fn ask(&self, prompt: &str) -> Result<Summary, Failure> {
         let messages = json!([{ "role": "user", "content": prompt }]);
         let (path, limit) = match self.provider {
             Provider::Anthropic => ("v1/messages", "max_tokens"),
@@ -135,7 +135,7 @@ impl Model {
             .ok_or_else(|| failure(FailureKind::Permanent, &format!("no answer in: {text}")))
     }
 
-    fn read(&self, answer: &Value) -> Option<Answer> {
+    fn read(&self, answer: &Value) -> Option<Summary> {
         let tokens = |name: &str| answer["usage"][name].as_u64();
         let (text, truncated, usage) = match self.provider {
             Provider::Anthropic => {
@@ -156,7 +156,7 @@ impl Model {
                 )
             }
         };
-        Some(Answer {
+        Some(Summary {
             text,
             truncated,
             usage: usage.map(|(input, output)| JobUsage {

@@ -1,11 +1,11 @@
 //! What comes from the host.
 
 use super::each;
-use crate::component::bindings::decant::pruner::{host_types, messages};
+use crate::component::bindings::decant::pruner::{host_types, messages, session_log};
 use crate::component::bindings::exports::decant::pruner::lifecycle;
-use crate::engine::host::{FailureKind, HostError, JobUsage, Outcome};
+use crate::engine::host::{FailureKind, HostError, JobUsage, Outcome, Stamp};
 use crate::engine::ids::EntryId;
-use crate::engine::message::{Block, Message, Opaque, Role, StopReason, ToolCall};
+use crate::engine::message::{Message, Opaque, Part, Role, StopReason, ToolCall};
 use crate::engine::session::{LogEntry, SessionInfo, Usage};
 
 impl From<messages::Message> for Message {
@@ -43,20 +43,24 @@ impl From<messages::Message> for Message {
     }
 }
 
-impl From<messages::Block> for Block {
-    fn from(block: messages::Block) -> Self {
-        match block {
-            messages::Block::Text(text) => Self::Text(text),
-            messages::Block::Thinking(chars) => Self::Thinking(chars),
-            messages::Block::ToolCall(call) => Self::ToolCall(ToolCall {
+impl From<messages::Part> for Part {
+    fn from(part: messages::Part) -> Self {
+        match part {
+            messages::Part::Text(text) => Self::Text(text),
+            messages::Part::Thinking(chars) => Self::Thinking(chars),
+            messages::Part::ToolCall(call) => Self::ToolCall(ToolCall {
                 id: call.id,
                 name: call.name,
                 arguments: call.arguments,
             }),
-            messages::Block::Opaque(opaque) => Self::Opaque(Opaque {
+            messages::Part::Opaque(opaque) => Self::Opaque(Opaque {
                 kind: opaque.kind,
                 chars: opaque.chars,
             }),
+            messages::Part::Withheld(size) => Self::Withheld {
+                chars: size.chars,
+                ascii: size.ascii,
+            },
         }
     }
 }
@@ -103,10 +107,10 @@ impl From<lifecycle::Usage> for Usage {
 impl From<lifecycle::Outcome> for Outcome {
     fn from(outcome: lifecycle::Outcome) -> Self {
         match outcome {
-            lifecycle::Outcome::Answered(answer) => Self::Answered {
-                text: answer.text,
-                truncated: answer.truncated,
-                usage: answer.usage.map(Into::into),
+            lifecycle::Outcome::Answered(summary) => Self::Answered {
+                text: summary.text,
+                truncated: summary.truncated,
+                usage: summary.usage.map(Into::into),
             },
             lifecycle::Outcome::Failed(failure) => Self::Failed {
                 kind: failure.kind.into(),
@@ -134,6 +138,15 @@ impl From<lifecycle::JobUsage> for JobUsage {
             input_tokens: usage.input,
             output_tokens: usage.output,
             cost: usage.cost,
+        }
+    }
+}
+
+impl From<session_log::Stamp> for Stamp {
+    fn from(stamp: session_log::Stamp) -> Self {
+        Self {
+            entry: EntryId(stamp.entry),
+            at_ms: stamp.at,
         }
     }
 }

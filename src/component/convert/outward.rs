@@ -1,17 +1,18 @@
 //! What goes to the host.
 
 use super::each;
-use crate::component::bindings::decant::pruner::{edits, notices, summarizer};
+use crate::component::bindings::decant::pruner::{edits, messages, notices, summarizer};
 use crate::component::bindings::exports::decant::pruner::{control, lifecycle, query};
 use crate::engine::entry::Stats;
 use crate::engine::host::{Cost, JobKind, Level, ModelChoice, Notice, Request};
 use crate::engine::ids::OccurrenceKey;
-use crate::engine::plan::{Change, Edit, Part, PlanUpdate};
+use crate::engine::plan::{Change, Edit, InsertedPart, PlanUpdate};
 use crate::engine::session::{
-    Activity, BatchProgress, BatchState, CommandError, Node, NodeKind, Reply, SessionError, Status,
-    StrategyReport, Tool,
+    Activity, Answer, BatchProgress, BatchState, CommandError, Node, NodeKind, SessionError,
+    Status, StrategyReport, Tool,
 };
 use crate::engine::size::Size;
+use crate::engine::view::ledger::Strategy;
 
 impl From<PlanUpdate> for edits::PlanUpdate {
     fn from(update: PlanUpdate) -> Self {
@@ -61,11 +62,11 @@ impl From<Change> for edits::Change {
     }
 }
 
-impl From<Part> for edits::Part {
-    fn from(part: Part) -> Self {
+impl From<InsertedPart> for edits::InsertedPart {
+    fn from(part: InsertedPart) -> Self {
         match part {
-            Part::Text(text) => Self::Text(text),
-            Part::Attachments(at) => Self::Attachments(at),
+            InsertedPart::Text(text) => Self::Text(text),
+            InsertedPart::Attachments(at) => Self::Attachments(at),
         }
     }
 }
@@ -144,17 +145,17 @@ impl From<Tool> for query::Tool {
     }
 }
 
-impl From<Reply> for query::Reply {
-    fn from(reply: Reply) -> Self {
+impl From<Answer> for query::Answer {
+    fn from(answer: Answer) -> Self {
         Self {
-            text: reply.text,
-            is_error: reply.is_error,
-            attachments: each(reply.attachments),
+            text: answer.text,
+            is_error: answer.is_error,
+            attachments: each(answer.attachments),
         }
     }
 }
 
-impl From<OccurrenceKey> for query::Occurrence {
+impl From<OccurrenceKey> for messages::Occurrence {
     fn from(key: OccurrenceKey) -> Self {
         Self {
             call_id: key.call_id,
@@ -173,6 +174,7 @@ impl From<CommandError> for control::CommandError {
             CommandError::NotFound(what) => Self::NotFound(what),
             CommandError::LogFailed(why) => Self::LogFailed(why),
             CommandError::Malformed(allowed) => Self::Malformed(allowed),
+            CommandError::Unreadable(why) => Self::Unreadable(why),
         }
     }
 }
@@ -208,7 +210,15 @@ impl From<Status> for control::SessionStatus {
 impl From<StrategyReport> for control::Strategy {
     fn from(strategy: StrategyReport) -> Self {
         Self {
-            name: strategy.name.to_owned(),
+            kind: match strategy.kind {
+                Strategy::Stub => control::StrategyKind::Stub,
+                Strategy::Dedup => control::StrategyKind::Dedup,
+                Strategy::Spill => control::StrategyKind::Spill,
+                Strategy::Chain => control::StrategyKind::Chain,
+                Strategy::Purge => control::StrategyKind::Purge,
+                Strategy::Thinking => control::StrategyKind::Thinking,
+                Strategy::Pairing => control::StrategyKind::Pairing,
+            },
             count: strategy.count,
             saved: strategy.saved,
         }

@@ -215,17 +215,24 @@ impl Session {
         query::render(&found, request)
     }
 
-    /// The original of a member, byte for byte; `None` if it cannot be read.
-    pub(super) fn original(&self, member: Member, host: &mut dyn Host) -> Option<String> {
+    /// The text of an archived result as the tool returned it.
+    pub(super) fn original_text(
+        &self,
+        member: Member,
+        host: &mut dyn Host,
+    ) -> Result<String, HostError> {
         let archive = self.basis.facts.archive();
-        if let Member::Alias(id) = member {
-            let alias = archive.alias(id)?;
-            if alias.has_own_text {
-                return Some(read_alias(alias, host)?.result_text);
-            }
+        if let Member::Alias(id) = member
+            && let Some(alias) = archive.alias(id).filter(|alias| alias.has_own_text)
+        {
+            let own = read_alias(alias, host).ok_or(HostError::NotFound)?;
+            return Ok(own.result_text);
         }
-        let stored = read_record(archive.original(member)?, host);
-        stored.ok().map(|stored| stored.text)
+        let record = archive.original(member).ok_or(HostError::NotFound)?;
+        match &record.stored.blob {
+            Some(blob) => host.read_blob(&blob.name),
+            None => read_call(record, host).map(|call| call.result_text),
+        }
     }
 
     /// A block answers with what its dropped messages said, and names what its calls returned.

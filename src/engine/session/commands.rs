@@ -8,7 +8,7 @@ use crate::engine::entry;
 use crate::engine::facts::Fact;
 use crate::engine::flush::Trigger;
 use crate::engine::hook::Hook;
-use crate::engine::host::Notice;
+use crate::engine::host::{Host, Notice};
 use crate::engine::ids::{BlockId, Ref};
 
 impl Session {
@@ -141,7 +141,7 @@ impl Session {
         hook: &mut Hook<'_>,
     ) -> Result<(), CommandError> {
         undo.epoch_end = Some(self.basis.end_mark());
-        self.write(Fact::Undo(undo), hook)
+        self.write(Fact::Undo(undo), hook.host)
             .map_err(|err| CommandError::LogFailed(err.to_string()))?;
         self.report_status(hook.host);
         Ok(())
@@ -151,13 +151,13 @@ impl Session {
     ///
     /// # Errors
     /// There is none.
-    pub fn cancel(&mut self, hook: &mut Hook<'_>) -> Result<(), CommandError> {
+    pub fn cancel(&mut self, host: &mut dyn Host) -> Result<(), CommandError> {
         if self.flush.is_none() {
             let why = "no flush is in progress".to_owned();
             return Err(CommandError::NothingToDo(why));
         }
-        self.abandon_flush(hook.host);
-        self.report_status(hook.host);
+        self.abandon_flush(host);
+        self.report_status(host);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Session {
             epoch_end: self.basis.end_mark(),
             flush: None,
         };
-        self.write(Fact::Epoch(epoch), hook)
+        self.write(Fact::Epoch(epoch), hook.host)
             .map_err(|err| CommandError::LogFailed(err.to_string()))?;
         self.basis.rules = Rules {
             query_tool_offered: self.basis.rules.query_tool_offered,

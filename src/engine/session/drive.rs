@@ -106,7 +106,7 @@ impl Session {
         self.follow(&changes);
         let outcome = match written {
             Ok(()) => {
-                self.write_oddities(hook);
+                self.write_oddities(hook.host);
                 let compressed = flush.spans.iter().filter(|span| !SpanWork::is_merge(span));
                 let count = u32::try_from(compressed.count()).unwrap_or(u32::MAX);
                 let used = &mut self.models.unwritten;
@@ -156,7 +156,7 @@ impl Session {
 
     fn write_stats(&mut self, hook: &mut Hook<'_>) {
         let stats = self.stats();
-        match self.write(Fact::Stats(stats), hook) {
+        match self.write(Fact::Stats(stats), hook.host) {
             Ok(()) => self.models.unwritten = entry::Stats::default(),
             Err(err) => hook.host.notify(&Notice::warning(format!(
                 "pruner: statistics could not be written ({err}); the next flush writes them"

@@ -10,7 +10,7 @@ use crate::engine::view::ledger::{Strategy, rest};
 /// What one strategy did and saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategyReport {
-    pub name: &'static str,
+    pub kind: Strategy,
     /// How many results, chains, calls or messages it stands on.
     pub count: u32,
     /// Characters, net of what was inserted.
@@ -89,7 +89,7 @@ impl Session {
             .map(|strategy| (strategy, self.view.ledger.total(strategy)))
             .filter(|(strategy, total)| *strategy != Strategy::Pairing || total.count > 0)
             .map(|(strategy, total)| StrategyReport {
-                name: strategy.name(),
+                kind: strategy,
                 count: total.count,
                 saved: total.saved.chars,
             })

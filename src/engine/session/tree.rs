@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{CommandError, Session};
 use crate::engine::block::Validity;
 use crate::engine::facts::{BatchId, Facts, Member, RecordId, Standing};
-use crate::engine::hook::Hook;
+use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
 
 /// What a node of the tree stands for.
@@ -23,6 +23,7 @@ pub struct Node {
     pub kind: NodeKind,
     /// Block or ref; empty for a summary.
     pub name: String,
+    /// One line without the name.
     pub label: String,
     /// Index of the parent, which comes earlier.
     pub parent: Option<u32>,
@@ -51,12 +52,12 @@ impl Session {
         rows.into_iter().map(|(node, _)| node).collect()
     }
 
-    /// The text of a summary, the body of a block, or the original of a call, byte for byte, by its
-    /// index in [`Session::tree`].
+    /// The text of a node, by its index in [`Session::tree`]: of a summary what it says, of a block
+    /// its body, of a call or an alias its original, byte for byte.
     ///
     /// # Errors
     /// There is no such node, or its text cannot be read.
-    pub fn node_text(&mut self, index: u32, hook: &mut Hook<'_>) -> Result<String, CommandError> {
+    pub fn node_text(&mut self, index: u32, host: &mut dyn Host) -> Result<String, CommandError> {
         let missing = || CommandError::NotFound(format!("node {index}"));
         let rows = Rows::of(&self.basis.facts).rows;
         let (_, source) = rows.get(index as usize).ok_or_else(missing)?;
@@ -65,11 +66,14 @@ impl Session {
                 let block = self.basis.facts.blocks().get(id);
                 block.map(|block| block.body.clone()).ok_or_else(missing)
             }
-            Source::Summary(batch) => self
-                .basis
-                .summary_text(batch, hook.host)
-                .ok_or_else(missing),
-            Source::Call(member) => self.original(member, hook.host).ok_or_else(missing),
+            Source::Summary(batch) => self.basis.summary_text(batch, host).ok_or_else(|| {
+                let why = "the summary is not in the session log";
+                CommandError::Unreadable(why.to_owned())
+            }),
+            Source::Call(member) => {
+                let original = self.original_text(member, host);
+                original.map_err(|err| CommandError::Unreadable(err.to_string()))
+            }
         }
     }
 }
@@ -116,7 +120,7 @@ impl<'a> Rows<'a> {
             let node = Node {
                 kind: NodeKind::Block,
                 name: block.id.to_string(),
-                label: format!("{} · {} outputs", block.id, block.refs.len()),
+                label: format!("{} outputs", block.refs.len()),
                 parent: None,
                 call_id: String::new(),
             };

@@ -9,7 +9,7 @@ use crate::engine::draft::Draft;
 use crate::engine::entry;
 use crate::engine::facts::{Blob, Fact, RecordId};
 use crate::engine::hook::Hook;
-use crate::engine::host::{HostError, Notice};
+use crate::engine::host::{Host, HostError, Notice};
 use crate::engine::ids::{OccurrenceKey, Ref};
 use crate::engine::query;
 use crate::engine::size::utf16_len;
@@ -25,18 +25,18 @@ const OUTSIZED_ALIASES: usize = 1;
 impl Session {
     /// Does everything that does not wait for a flush.
     pub(super) fn keep_up(&mut self, hook: &mut Hook<'_>) {
-        self.write_oddities(hook);
+        self.write_oddities(hook.host);
         self.spill_fresh(hook);
         self.archive_due(hook);
     }
 
     /// Writes the oddities that are not in the log yet.
-    pub(super) fn write_oddities(&mut self, hook: &mut Hook<'_>) {
+    pub(super) fn write_oddities(&mut self, host: &mut dyn Host) {
         for (kind, detail) in self.view.take_oddities() {
             if !self.basis.facts.is_diagnosed(kind, &detail) {
                 let kind = kind.to_owned();
                 // What cannot be written is found again by the next load.
-                let _ = self.write(Fact::Diagnostic(entry::Diagnostic { kind, detail }), hook);
+                let _ = self.write(Fact::Diagnostic(entry::Diagnostic { kind, detail }), host);
             }
         }
     }
@@ -103,7 +103,7 @@ impl Session {
             return Ok(());
         };
         alias.from_next_epoch = self.is_sent(at);
-        self.write(Fact::Alias(alias), hook)
+        self.write(Fact::Alias(alias), hook.host)
     }
 
     /// Whether the model has seen a message, so that it has to stay as it is until an epoch.
@@ -149,7 +149,7 @@ impl Session {
         draft.blob = Some((blob, preview));
         draft.is_late = self.is_sent(at);
         let index = self.basis.index_entry(&[draft]);
-        self.write(Fact::Index(index), hook)
+        self.write(Fact::Index(index), hook.host)
     }
 
     /// Archives results without a call: they are left out at once.
@@ -223,7 +223,7 @@ impl Session {
         draft.recovered = recovered;
         draft.is_late = self.view.is_overdue(&self.basis, at);
         let index = self.basis.backfill_entry(&[draft], None);
-        match self.write(Fact::Index(index), hook) {
+        match self.write(Fact::Index(index), hook.host) {
             Ok(()) => true,
             Err(err) => {
                 hook.host.notify(&Notice::warning(format!(
@@ -275,7 +275,7 @@ impl Session {
             epoch_end: self.basis.end_mark(),
             flush: None,
         };
-        if let Err(err) = self.write(Fact::Epoch(epoch), hook) {
+        if let Err(err) = self.write(Fact::Epoch(epoch), hook.host) {
             hook.host.notify(&Notice::warning(format!(
                 "pruner: the session log cannot be written ({err}); due edits wait"
             )));

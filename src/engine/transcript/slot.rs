@@ -4,7 +4,7 @@ use super::{CallSite, Position};
 use crate::engine::block::is_block;
 use crate::engine::entry::SUMMARY;
 use crate::engine::ids::{OccurrenceKey, Ref};
-use crate::engine::message::{Block, Message, Role, StopReason};
+use crate::engine::message::{Message, Part, Role, StopReason};
 use crate::engine::protect::path_argument;
 use crate::engine::size::Size;
 use crate::engine::stub::{are_purged, ref_of_stub};
@@ -41,7 +41,7 @@ pub enum Kind {
 pub struct Assistant {
     pub stop: StopReason,
     pub calls: Vec<Call>,
-    /// Its text blocks, joined with line ends; empty once released.
+    /// Its text parts, joined with line ends; empty once released.
     pub text: String,
     pub thinking: Size,
     /// Whether it holds a provider's encrypted reasoning, which the next request has to repeat.
@@ -71,7 +71,7 @@ pub struct ToolResult {
     pub call_id: String,
     pub tool: String,
     pub is_error: bool,
-    /// Its text blocks, joined with line ends; `None` once released.
+    /// Its text parts, joined with line ends; `None` once released, or where the host withholds it.
     pub text: Option<String>,
     pub text_size: Size,
     /// The ref that the text is the stub of.
@@ -91,7 +91,7 @@ impl Slot {
         let size = Size::of_message(&message);
         let at_ms = message.at_ms;
         let kind = match message.role {
-            Role::User if is_block(&message.text()) => Kind::Block,
+            Role::User if message.text().is_some_and(|text| is_block(&text)) => Kind::Block,
             Role::User => Kind::User,
             Role::Assistant { stop } => Kind::Assistant(assistant_of(stop, message.content)),
             Role::ToolResult {
@@ -146,7 +146,7 @@ impl ToolResult {
     }
 }
 
-fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
+fn assistant_of(stop: StopReason, content: Vec<Part>) -> Assistant {
     let mut assistant = Assistant {
         stop,
         calls: Vec::new(),
@@ -155,18 +155,18 @@ fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
         is_pinned: false,
         turn_index: 0,
     };
-    for block in content {
-        match block {
-            Block::Text(text) => {
+    for part in content {
+        match part {
+            Part::Text(text) => {
                 if !assistant.text.is_empty() {
                     assistant.text.push('\n');
                 }
                 assistant.text.push_str(&text);
             }
-            Block::Thinking(chars) => {
+            Part::Thinking(chars) => {
                 assistant.thinking = assistant.thinking + Size::of_chars(u64::from(chars));
             }
-            Block::ToolCall(call) => assistant.calls.push(Call {
+            Part::ToolCall(call) => assistant.calls.push(Call {
                 arguments_size: Size::of_text(&call.arguments),
                 is_purged: are_purged(&call.arguments),
                 path: path_argument(&call.arguments),
@@ -175,7 +175,9 @@ fn assistant_of(stop: StopReason, content: Vec<Block>) -> Assistant {
                 arguments: Some(call.arguments),
                 result: None,
             }),
-            Block::Opaque(opaque) => assistant.is_pinned |= opaque.kind == "reasoning",
+            Part::Opaque(opaque) => assistant.is_pinned |= opaque.kind == "reasoning",
+            // Only results are withheld.
+            Part::Withheld { .. } => {}
         }
     }
     // Most have one call, and a vector begins with room for four.
@@ -188,18 +190,18 @@ fn result_of(call_id: &str, tool: &str, is_error: bool, message: &Message) -> To
     let other_parts = message
         .content
         .iter()
-        .filter_map(|block| match block {
-            Block::Opaque(opaque) => Some(opaque.kind.clone()),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+        .filter_map(|part| match part {
+            Part::Opaque(opaque) => Some(opaque.kind.clone()),
+            Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::Withheld { .. } => None,
         })
         .collect();
     ToolResult {
         call_id: call_id.to_owned(),
         tool: tool.to_owned(),
         is_error,
-        text_size: Size::of_text(&text),
-        stub_of: ref_of_stub(&text),
-        text: Some(text),
+        text_size: Size::of_joined_text(&message.content),
+        stub_of: text.as_deref().and_then(ref_of_stub),
+        text,
         other_parts,
         site: None,
         displaced: false,

@@ -6,7 +6,7 @@ use super::{View, plan_position};
 use crate::engine::basis::{Basis, Misfit, Span};
 use crate::engine::block::{self, Block, ProtectedOutput, Validity};
 use crate::engine::ids::BlockId;
-use crate::engine::plan::{Aspect, Change, Inserted, Part};
+use crate::engine::plan::{Aspect, Change, Inserted, InsertedPart};
 use crate::engine::size::Size;
 use crate::engine::transcript::{Kind, Position, ToolResult};
 
@@ -137,13 +137,13 @@ impl View {
     }
 
     fn insert_block(&mut self, basis: &Basis, block: &Block, placement: &Placement, text: String) {
-        let mut parts = vec![Part::Text(text)];
+        let mut parts = vec![InsertedPart::Text(text)];
         for at in placement.dropped() {
             let has_other_parts = |result: &ToolResult| !result.other_parts.is_empty();
             if basis.transcript.result(at).is_some_and(has_other_parts)
                 && is_shown_in(basis, block, at)
             {
-                parts.push(Part::Attachments(plan_position(at)));
+                parts.push(InsertedPart::Attachments(plan_position(at)));
             }
         }
         let change = Change::InsertUser {

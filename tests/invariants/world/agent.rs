@@ -1,7 +1,7 @@
 //! What the agent and its tools put into the transcript.
 
 use decant::engine::entry::SUMMARY;
-use decant::engine::message::{Block, Message, Opaque, Role, StopReason, ToolCall};
+use decant::engine::message::{Message, Opaque, Part, Role, StopReason, ToolCall};
 use decant::engine::session::Usage;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const TOOLS: [&str; 6] = [
 ];
 
 impl World {
-    pub(super) fn push_role(&mut self, role: Role, content: Vec<Block>) {
+    pub(super) fn push_role(&mut self, role: Role, content: Vec<Part>) {
         let at_ms = self.now;
         self.push(Message {
             role,
@@ -61,13 +61,13 @@ impl World {
     ) -> Message {
         let mut content = Vec::new();
         if has_image {
-            content.push(Block::Opaque(Opaque {
+            content.push(Part::Opaque(Opaque {
                 kind: "image".to_owned(),
                 chars: 900,
             }));
         }
         if !text.is_empty() || !has_image {
-            content.push(Block::Text(text));
+            content.push(Part::Text(text));
         }
         Message {
             role: Role::ToolResult {
@@ -84,21 +84,21 @@ impl World {
         self.model_call()?;
         let mut content = Vec::new();
         if turn.thinking > 0 {
-            content.push(Block::Thinking(turn.thinking));
+            content.push(Part::Thinking(turn.thinking));
         }
         if turn.has_encrypted_reasoning {
-            content.push(Block::Opaque(Opaque {
+            content.push(Part::Opaque(Opaque {
                 kind: "reasoning".to_owned(),
                 chars: 30,
             }));
         }
         if let Some(words) = turn.words {
-            content.push(Block::Text(texts::output(words)));
+            content.push(Part::Text(texts::output(words)));
         }
         let mut calls: Vec<(String, &Call)> = Vec::new();
         for call in &turn.calls {
             let id = self.call_id(call.id);
-            content.push(Block::ToolCall(ToolCall {
+            content.push(Part::ToolCall(ToolCall {
                 id: id.clone(),
                 name: TOOLS[usize::from(call.tool) % TOOLS.len()].to_owned(),
                 arguments: texts::arguments(call.arguments),
@@ -155,7 +155,7 @@ impl World {
     }
 
     pub(super) fn foreign(&mut self, foreign: Foreign) {
-        let content = vec![Block::Text("a word from elsewhere".to_owned())];
+        let content = vec![Part::Text("a word from elsewhere".to_owned())];
         let custom = |kind: &str, details: &str| Role::Custom {
             kind: kind.to_owned(),
             details: details.to_owned(),
@@ -191,9 +191,9 @@ impl World {
         self.model_call()?;
         let mut content = Vec::new();
         if reply.thinking > 0 {
-            content.push(Block::Thinking(reply.thinking));
+            content.push(Part::Thinking(reply.thinking));
         }
-        content.push(Block::Text(texts::output(reply.words)));
+        content.push(Part::Text(texts::output(reply.words)));
         let message = Message {
             role: Role::Assistant { stop: reply.stop },
             content,
@@ -243,7 +243,7 @@ impl World {
     pub(super) fn own_call(&mut self, tool: &str, arguments: &str) -> Result<(), Stop> {
         self.model_call()?;
         let id = self.call_id(CallId::Fresh);
-        let call = Block::ToolCall(ToolCall {
+        let call = Part::ToolCall(ToolCall {
             id: id.clone(),
             name: tool.to_owned(),
             arguments: arguments.to_owned(),

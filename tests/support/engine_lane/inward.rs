@@ -1,8 +1,8 @@
 //! What goes into the engine, from the contract's types.
 
-use decant::engine::host::{FailureKind, HostError, JobUsage, Outcome};
+use decant::engine::host::{FailureKind, HostError, JobUsage, Outcome, Stamp};
 use decant::engine::ids::EntryId;
-use decant::engine::message::{Block, Message, Opaque, Role, StopReason, ToolCall};
+use decant::engine::message::{Message, Opaque, Part, Role, StopReason, ToolCall};
 use decant::engine::session::{LogEntry, SessionInfo, Usage};
 use decant_host::scenario::messages;
 
@@ -37,24 +37,28 @@ pub(super) fn message(message: &messages::Message) -> Message {
     };
     Message {
         role,
-        content: content.iter().map(block).collect(),
+        content: content.iter().map(part).collect(),
         at_ms,
     }
 }
 
-fn block(block: &messages::Block) -> Block {
-    match block {
-        messages::Block::Text(text) => Block::Text(text.clone()),
-        messages::Block::Thinking(chars) => Block::Thinking(*chars),
-        messages::Block::ToolCall(call) => Block::ToolCall(ToolCall {
+fn part(part: &messages::Part) -> Part {
+    match part {
+        messages::Part::Text(text) => Part::Text(text.clone()),
+        messages::Part::Thinking(chars) => Part::Thinking(*chars),
+        messages::Part::ToolCall(call) => Part::ToolCall(ToolCall {
             id: call.id.clone(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
         }),
-        messages::Block::Opaque(opaque) => Block::Opaque(Opaque {
+        messages::Part::Opaque(opaque) => Part::Opaque(Opaque {
             kind: opaque.kind.clone(),
             chars: opaque.chars,
         }),
+        messages::Part::Withheld(size) => Part::Withheld {
+            chars: size.chars,
+            ascii: size.ascii,
+        },
     }
 }
 
@@ -93,10 +97,10 @@ pub(super) fn usage(usage: decant_host::Usage) -> Usage {
 
 pub(super) fn outcome(outcome: &decant_host::Outcome) -> Outcome {
     match outcome {
-        decant_host::Outcome::Answered(answer) => Outcome::Answered {
-            text: answer.text.clone(),
-            truncated: answer.truncated,
-            usage: answer.usage.map(job_usage),
+        decant_host::Outcome::Answered(summary) => Outcome::Answered {
+            text: summary.text.clone(),
+            truncated: summary.truncated,
+            usage: summary.usage.map(job_usage),
         },
         decant_host::Outcome::Failed(failure) => Outcome::Failed {
             kind: failure_kind(failure.kind),
@@ -120,6 +124,13 @@ fn job_usage(usage: decant_host::JobUsage) -> JobUsage {
         input_tokens: usage.input,
         output_tokens: usage.output,
         cost: usage.cost,
+    }
+}
+
+pub(super) fn stamp(stamp: decant_host::Stamp) -> Stamp {
+    Stamp {
+        entry: EntryId(stamp.entry),
+        at_ms: stamp.at,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use decant::engine::entry::Stats;
 use decant::engine::host::{Cost, JobKind, Level, ModelChoice, Notice, Request};
-use decant::engine::plan::{Change, Edit, Part, PlanUpdate};
+use decant::engine::plan::{Change, Edit, InsertedPart, PlanUpdate};
 use decant::engine::session::{
-    Activity, CommandError, Node, NodeKind, Reply, Status, StrategyReport,
+    Activity, Answer, CommandError, Node, NodeKind, Status, StrategyReport,
 };
 use decant::engine::size::Size;
+use decant::engine::view::ledger::Strategy;
 
 pub(super) fn plan_update(update: PlanUpdate) -> decant_host::PlanUpdate {
     decant_host::PlanUpdate {
@@ -53,10 +54,10 @@ fn change(change: Change) -> decant_host::Change {
     }
 }
 
-fn part(part: Part) -> decant_host::Part {
+fn part(part: InsertedPart) -> decant_host::InsertedPart {
     match part {
-        Part::Text(text) => decant_host::Part::Text(text),
-        Part::Attachments(of) => decant_host::Part::Attachments(of),
+        InsertedPart::Text(text) => decant_host::InsertedPart::Text(text),
+        InsertedPart::Attachments(of) => decant_host::InsertedPart::Attachments(of),
     }
 }
 
@@ -106,15 +107,15 @@ pub(super) fn activity(activity: Activity) -> decant_host::Activity {
     }
 }
 
-pub(super) fn reply(reply: Reply) -> decant_host::Reply {
-    let attachments = reply.attachments.into_iter();
+pub(super) fn answer(answer: Answer) -> decant_host::Answer {
+    let attachments = answer.attachments.into_iter();
     let attachments = attachments.map(|key| decant_host::Occurrence {
         call_id: key.call_id,
         at: key.at_ms,
     });
-    decant_host::Reply {
-        text: reply.text,
-        is_error: reply.is_error,
+    decant_host::Answer {
+        text: answer.text,
+        is_error: answer.is_error,
         attachments: attachments.collect(),
     }
 }
@@ -128,6 +129,7 @@ pub(super) fn command_error(error: CommandError) -> decant_host::CommandError {
         CommandError::NotFound(what) => decant_host::CommandError::NotFound(what),
         CommandError::LogFailed(why) => decant_host::CommandError::LogFailed(why),
         CommandError::Malformed(allowed) => decant_host::CommandError::Malformed(allowed),
+        CommandError::Unreadable(why) => decant_host::CommandError::Unreadable(why),
     }
 }
 
@@ -150,7 +152,15 @@ pub(super) fn status(status: Status) -> decant_host::SessionStatus {
 
 fn strategy(strategy: &StrategyReport) -> decant_host::Strategy {
     decant_host::Strategy {
-        name: strategy.name.to_owned(),
+        kind: match strategy.kind {
+            Strategy::Stub => decant_host::StrategyKind::Stub,
+            Strategy::Dedup => decant_host::StrategyKind::Dedup,
+            Strategy::Spill => decant_host::StrategyKind::Spill,
+            Strategy::Chain => decant_host::StrategyKind::Chain,
+            Strategy::Purge => decant_host::StrategyKind::Purge,
+            Strategy::Thinking => decant_host::StrategyKind::Thinking,
+            Strategy::Pairing => decant_host::StrategyKind::Pairing,
+        },
         count: strategy.count,
         saved: strategy.saved,
     }

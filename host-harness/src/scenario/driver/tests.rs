@@ -4,8 +4,8 @@ use super::*;
 use crate::bindings::decant::pruner::messages::Message as Synced;
 use crate::bindings::decant::pruner::summarizer::{JobKind, ModelChoice, Request};
 use crate::{
-    Activity, Answer, LogEntry, Node, Outcome as JobOutcome, PlanUpdate, Reply, SessionStatus,
-    SummarizerStats,
+    Activity, Answer, LogEntry, Node, Outcome as JobOutcome, PlanUpdate, SessionStatus,
+    SummarizerStats, Summary,
 };
 
 /// A pruner that writes down what it is told, and asks for one summary at each final reply.
@@ -73,7 +73,7 @@ impl Lane for Recorder {
 
     fn summary_ready(&mut self, job: u64, outcome: &JobOutcome, now_ms: u64) -> Result<Activity> {
         let outcome = match outcome {
-            JobOutcome::Answered(Answer { text, .. }) => text.clone(),
+            JobOutcome::Answered(Summary { text, .. }) => text.clone(),
             JobOutcome::Failed(failure) => format!("{:?}", failure.kind),
         };
         self.record(format!("summary_ready {job} {outcome} {now_ms}"));
@@ -90,8 +90,8 @@ impl Lane for Recorder {
         Ok(())
     }
 
-    fn answer(&mut self, tool: &str, arguments: &str, _now_ms: u64) -> Result<Reply> {
-        Ok(Reply {
+    fn answer(&mut self, tool: &str, arguments: &str, _now_ms: u64) -> Result<Answer> {
+        Ok(Answer {
             text: format!("{tool} {arguments}"),
             is_error: false,
             attachments: Vec::new(),
