@@ -6,7 +6,7 @@
 mod array;
 mod claude_code;
 mod instant;
-pub(crate) mod lines;
+mod lines;
 mod pi;
 
 use std::collections::BTreeMap;

@@ -24,12 +24,12 @@ pub use stored::Stored;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use decant_host::{Decant, Message};
 use serde_json::{Map, Value};
 
 use crate::formats::Recording;
 use crate::price::Rates;
 use crate::summarizer::Summarizer;
-use crate::{Decant, Message};
 
 /// How to replay a session.
 pub struct Options<'a> {

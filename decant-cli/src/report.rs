@@ -182,7 +182,7 @@ impl Figures {
     fn of(session: &Replayed) -> Self {
         let unpruned: fn(&Call) -> Side = |call| call.unpruned;
         let pruned: fn(&Call) -> Side = |call| call.pruned;
-        let strategy = |s: &crate::Strategy| (s.name.clone(), u64::from(s.count), s.saved);
+        let strategy = |s: &decant_host::Strategy| (s.name.clone(), u64::from(s.count), s.saved);
         Self {
             calls: session.calls.len(),
             tokens: Pair {

@@ -23,6 +23,3 @@ pub use file::Scenario;
 pub use host::{ScenarioHost, SharedHost};
 pub use lane::Lane;
 pub use outcome::Outcome;
-
-pub use crate::bindings::decant::pruner::messages;
-pub use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;

@@ -7,10 +7,11 @@ mod model;
 
 use std::str::FromStr;
 
+use decant_host::{Answer, Outcome};
+
 pub use model::{Model, ModelError};
 
 use crate::price::utf16_len;
-use crate::{Answer, Outcome};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use anyhow::{Result, anyhow, ensure};
 use decant::engine::host::{Cost, Host, HostError, Notice, Request};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::session::Session;
-use decant_host::scenario::{Lane, ScenarioHost, SessionInfo, SharedHost, messages};
+use decant_cli::scenario::{Lane, ScenarioHost, SharedHost};
+use decant_host::exports::{SessionInfo, messages};
 use decant_host::{
     Activity, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate, Reply,
     SessionStatus, SummarizerStats, Usage,

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use decant_host::{Decant, Node, NodeKind};
 use serde_json::json;
 
 use super::Exit;
 use super::settings::Settings;
 use crate::replay::Stored;
-use crate::{Decant, Node, NodeKind};
 
 #[derive(Args, Debug)]
 pub(super) struct Target {
@@ -123,8 +123,9 @@ pub(super) fn status(target: &Target, out: &mut dyn Write) -> Result<Exit> {
     let status = stored.session.status();
     let stats = stored.session.stats();
     writeln!(out, "{}", status.line)?;
-    let size =
-        |size: &crate::Size| format!("{} characters, about {} tokens", size.chars, size.tokens);
+    let size = |size: &decant_host::Size| {
+        format!("{} characters, about {} tokens", size.chars, size.tokens)
+    };
     writeln!(out, "without pruning: {}", size(&status.before))?;
     writeln!(out, "with pruning:    {}", size(&status.after))?;
     writeln!(

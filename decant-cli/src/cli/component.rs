@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use decant_host::{ComponentSource, Decant};
 use serde_json::json;
 
 use super::Exit;
-use crate::{ComponentSource, Decant};
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use decant_host::{Decant, Message};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -13,8 +14,8 @@ use super::settings::Settings;
 use crate::formats::{self, Recording};
 use crate::price::Rates;
 use crate::replay::{Options, Replayed, Watcher, replay};
+use crate::report;
 use crate::summarizer::Named;
-use crate::{Decant, Message, report};
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {

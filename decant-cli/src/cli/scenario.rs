@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
+use decant_host::Decant;
 
 use super::Exit;
-use crate::Decant;
 use crate::scenario::{ComponentLane, Scenario, run as run_scenario};
 
 #[derive(Debug, Subcommand)]

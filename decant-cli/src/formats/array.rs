@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
+use decant_host::repair_surrogates;
 use serde_json::{Map, Value, json};
 
 use super::instant::epoch_ms;
-use super::lines::{Lines, json_error, repair_surrogates};
+use super::lines::{Lines, json_error};
 use super::{Event, Format, Recording, Step, shape};
 
 /// The time of the first message of a file that has no times: 2025-01-01, UTC.

@@ -1,9 +1,9 @@
 //! Why the prefix of a context broke.
 
+use decant_host::Message;
 use serde_json::Value;
 
 use super::conversation::is_sent;
-use crate::Message;
 
 /// What changed a message that had been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

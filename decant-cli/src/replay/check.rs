@@ -15,12 +15,12 @@ mod pairing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use decant_host::{Decant, Message, Session, SessionOptions};
 use serde_json::{Value, json};
 
 use super::Break;
 use super::conversation::{Line, call_ids, is_sent};
 use super::host::ReplayHost;
-use crate::{Decant, Message, Session, SessionOptions};
 use original::Occurrence;
 
 /// An invariant that did not hold.

@@ -1,8 +1,7 @@
 //! The host's side of a replay: the transcript as a live host would have had it.
 
+use decant_host::Message;
 use serde_json::Value;
-
-use crate::Message;
 
 /// A message and the id of the session entry that holds it.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
+use decant_host::{Activity, Decant, JobKind, Level, Message, Session, Usage};
 use serde_json::Value;
 
 use super::cause::{cause, first_lost};
@@ -17,7 +18,6 @@ use super::turns::{is_final_reply, messages, turn_ends};
 use super::{Break, Call, Cause, Options, Replayed, Watcher};
 use crate::formats::{self, Event, Format, Recording};
 use crate::summarizer::Task;
-use crate::{Activity, Decant, JobKind, Level, Message, Session, Usage};
 
 /// What a model's name in the recording is called, to notice that it changes.
 type ModelName = String;
@@ -330,7 +330,7 @@ impl<'a> Driver<'a> {
         self.replayed.flushes = std::mem::take(&mut host.flushes);
         let notices = std::mem::take(&mut host.notices);
         drop(host);
-        let matters = |notice: &crate::Notice| !matches!(notice.level, Level::Info);
+        let matters = |notice: &decant_host::Notice| !matches!(notice.level, Level::Info);
         self.replayed.notices = notices.into_iter().filter(matters).collect();
         Ok(self.replayed)
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use decant_host::{Environment, HostError, JobQueue, LogEntry, Notice, Request};
 use serde_json::{Value, json};
 
 use super::log::LogFile;
-use crate::{Environment, HostError, JobQueue, LogEntry, Notice, Request};
 
 /// Kinds of entries that say that what was sent may change now.
 const EPOCH_KINDS: [&str; 4] = [

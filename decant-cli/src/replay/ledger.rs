@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use decant_host::Message;
 use serde_json::Value;
 
 use super::conversation::is_sent;
 use crate::price::{chars_of_message, utf16_len};
-use crate::{Message, tokens};
+use crate::tokens;
 
 /// Sizes of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use decant_host::iso_from_ms;
 use serde_json::{Map, Value, json};
 
 use crate::formats::{Event, Step};
-use crate::time::iso_from_ms;
 
 /// A log that is open for writing. Each line is written at once, so that a killed process leaves at
 /// most its last line cut off.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use decant_host::{JobUsage, Message, Notice, Outcome, Strategy};
 use serde_json::{Value, json};
 
 use super::{Cause, Side, Size, Violation};
 use crate::formats::Recording;
 use crate::price::{Amounts, Rates, utf16_len};
-use crate::{JobUsage, Message, Notice, Outcome, Strategy, tokens};
+use crate::tokens;
 
 /// One model call.
 #[derive(Clone, Debug)]

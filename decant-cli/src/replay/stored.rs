@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use decant_host::{Decant, LogEntry, Message, Session, SessionOptions};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{Conversation, Line};
 use super::host::{ReplayHost, message_data};
 use super::log::blob_folder;
 use crate::formats::{self, Event, Recording, Step};
-use crate::{Decant, LogEntry, Message, Session, SessionOptions};
 
 /// A session that was loaded from its log. Nothing that is asked of it is written anywhere.
 pub struct Stored {

@@ -1,6 +1,7 @@
 //! Where the turns of a recording end.
 
-use crate::Message;
+use decant_host::Message;
+
 use crate::formats::{Event, Recording};
 
 use super::conversation::{call_ids, is_sent};

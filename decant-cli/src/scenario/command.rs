@@ -1,6 +1,6 @@
 //! What the commands of a scenario print.
 
-use crate::{CommandError, Node, NodeKind, SessionStatus, SummarizerStats};
+use decant_host::{CommandError, Node, NodeKind, SessionStatus, SummarizerStats};
 
 pub(super) fn refusal(error: &CommandError) -> String {
     match error {

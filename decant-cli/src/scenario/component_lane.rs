@@ -1,16 +1,15 @@
 //! The lane through the component.
 
 use anyhow::{Result, anyhow};
-
-use super::host::SharedHost;
-use super::lane::Lane;
-use crate::bindings::decant::pruner::messages::Message;
-use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
-use crate::instance::{Call, Instance, State};
-use crate::{
+use decant_host::exports::messages::Message;
+use decant_host::exports::{Call, Instance, SessionInfo, State};
+use decant_host::{
     Activity, CommandError, Decant, Limits, LogEntry, Node, Notice, Outcome, PlanUpdate, Reply,
     SessionError, SessionStatus, SummarizerStats, Usage,
 };
+
+use super::host::SharedHost;
+use super::lane::Lane;
 
 /// An instance of the component in wasmtime.
 pub struct ComponentLane {

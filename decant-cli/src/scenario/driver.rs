@@ -3,6 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, anyhow};
+use decant_host::exports::{SessionInfo, to_wit};
+use decant_host::{
+    CommandError, Environment, Message, Notice, Outcome as JobOutcome, Plan, Usage, apply,
+};
 use serde_json::{Map, Value, json};
 
 use super::command::{printed_stats, printed_status, printed_tree, refusal};
@@ -14,11 +18,6 @@ use super::lane::Lane;
 use super::message::{completed, is_final_reply};
 use super::outcome::Outcome;
 use super::summarizer::Summarizer;
-use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
-use crate::sync::to_wit;
-use crate::{
-    CommandError, Environment, Message, Notice, Outcome as JobOutcome, Plan, Usage, apply,
-};
 
 /// Runs a scenario. `new_lane` makes an instance of the pruner over the host that it is given; it is
 /// called once for each time the session is loaded.

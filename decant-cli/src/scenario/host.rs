@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use decant_host::{
+    Environment, HostError, JobKind, JobQueue, Level, LogEntry, Message, ModelChoice, Notice,
+    Request,
+};
 use serde_json::{Value, json};
 
 use super::message::summary;
 use super::outcome::Outcome;
-use crate::{
-    Environment, HostError, JobKind, JobQueue, Level, LogEntry, Message, ModelChoice, Notice,
-    Request,
-};
 
 /// The custom kind of the pruner's summaries.
 const SUMMARY_KIND: &str = "context-prune-summary";

@@ -1,10 +1,9 @@
 //! What a scenario is run through.
 
 use anyhow::Result;
-
-use crate::bindings::decant::pruner::messages::Message;
-use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
-use crate::{
+use decant_host::exports::SessionInfo;
+use decant_host::exports::messages::Message;
+use decant_host::{
     Activity, CommandError, LogEntry, Node, Notice, Outcome, PlanUpdate, Reply, SessionStatus,
     SummarizerStats, Usage,
 };

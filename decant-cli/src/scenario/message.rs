@@ -1,9 +1,9 @@
 //! Messages of a scenario.
 
+use decant_host::Message;
 use serde_json::{Map, Value, json};
 
 use super::error::ScenarioError;
-use crate::Message;
 
 /// Gives a message what a host would have given it: content as a list of blocks, and a timestamp.
 pub(super) fn completed(
@@ -35,12 +35,13 @@ pub(super) fn is_final_reply(message: &Message) -> bool {
 
 /// A summary of the pruner as it stands in the transcript.
 pub(super) fn summary(kind: &str, content: &str, details: &Value, at_ms: u64) -> Message {
-    Message::built(json!({
+    let message = Message::from_json(json!({
         "role": "custom",
         "customType": kind,
         "content": [{ "type": "text", "text": content }],
         "display": true,
         "details": details,
         "timestamp": at_ms,
-    }))
+    }));
+    message.expect("it has a role")
 }

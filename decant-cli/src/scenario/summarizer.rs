@@ -1,7 +1,8 @@
 //! The scripted summarizer.
 
+use decant_host::{Answer, Failure, FailureKind, JobKind, JobUsage, ModelChoice, Outcome, Request};
+
 use super::file::{Fail, Rule, RuleKind, RuleModel, RuleUsage};
-use crate::{Answer, Failure, FailureKind, JobKind, JobUsage, ModelChoice, Outcome, Request};
 
 /// Answers requests by the rules of a scenario.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use decant_host::{Answer, Failure, FailureKind, JobUsage, Outcome};
 use serde_json::{Value, json};
 use ureq::Agent;
 
 use super::{Summarizer, Task};
-use crate::{Answer, Failure, FailureKind, JobUsage, Outcome};
 
 /// The longest answer that is asked for, in tokens. A summary is far shorter.
 const MAX_OUTPUT_TOKENS: u32 = 8_192;

@@ -1,9 +1,8 @@
 //! Originals, read back through the tool that the model has for it.
 
+use decant_host::{Message, Session};
 use serde_json::json;
 use sha1::{Digest as _, Sha1};
-
-use crate::{Message, Session};
 
 /// One tool result of a session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use decant_host::Message;
+
 use super::super::conversation::{call_ids, is_sent};
-use crate::Message;
 
 /// Checks the context from the answer before index `from` on. `answered` are calls that have a
 /// result in the transcript, by the time of their answer.

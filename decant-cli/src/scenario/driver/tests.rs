@@ -1,12 +1,12 @@
 use std::sync::{Arc, Mutex};
 
-use super::*;
-use crate::bindings::decant::pruner::messages::Message as Synced;
-use crate::bindings::decant::pruner::summarizer::{JobKind, ModelChoice, Request};
-use crate::{
-    Activity, Answer, LogEntry, Node, Outcome as JobOutcome, PlanUpdate, Reply, SessionStatus,
-    SummarizerStats,
+use decant_host::exports::messages::Message as Synced;
+use decant_host::{
+    Activity, Answer, JobKind, LogEntry, ModelChoice, Node, Outcome as JobOutcome, PlanUpdate,
+    Reply, Request, SessionStatus, SummarizerStats,
 };
+
+use super::*;
 
 /// A pruner that writes down what it is told, and asks for one summary at each final reply.
 struct Recorder {
