@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// Length of a text in UTF-16 code units.
 #[must_use]
-pub fn utf16_len(text: &str) -> u64 {
+pub(crate) fn utf16_len(text: &str) -> u64 {
     if text.is_ascii() {
         return text.len() as u64;
     }
@@ -21,7 +21,7 @@ pub fn utf16_len(text: &str) -> u64 {
 
 /// What a message counts, in UTF-16 code units.
 #[must_use]
-pub fn chars_of_message(message: &Value) -> u64 {
+pub(crate) fn chars_of_message(message: &Value) -> u64 {
     let mut sent = serde_json::Map::new();
     // A custom message goes out as the user's.
     let role = match message.get("role") {
@@ -40,7 +40,7 @@ pub fn chars_of_message(message: &Value) -> u64 {
 
 /// The amounts that make up a price, in characters or in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts {
+pub(crate) struct Amounts {
     /// Sent, and not in the longest prefix of whole messages shared with the call before.
     pub fresh: u64,
     /// The rest of what was sent.
@@ -52,7 +52,7 @@ pub struct Amounts {
 impl Amounts {
     /// Everything that was sent in the session's own calls.
     #[must_use]
-    pub fn sent(self) -> u64 {
+    pub(crate) fn sent(self) -> u64 {
         self.fresh + self.cached
     }
 }
@@ -67,28 +67,16 @@ impl AddAssign for Amounts {
 
 /// What each amount costs, relative to one plain input character or token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
+pub(crate) struct Rates {
     pub fresh: f64,
     pub cached: f64,
     pub asked: f64,
 }
 
-impl Default for Rates {
-    /// Writing to the cache costs a quarter more than plain input and reading from it a tenth, as
-    /// at Anthropic; a prompt of the summarizer is paid in full, with half as much for its answer.
-    fn default() -> Self {
-        Self {
-            fresh: 1.25,
-            cached: 0.1,
-            asked: 1.5,
-        }
-    }
-}
-
 impl Rates {
     /// The price of the amounts.
     #[must_use]
-    pub fn price(&self, amounts: Amounts) -> f64 {
+    pub(crate) fn price(&self, amounts: Amounts) -> f64 {
         let weigh = |rate: f64, amount: u64| rate * amount as f64;
         weigh(self.fresh, amounts.fresh)
             + weigh(self.cached, amounts.cached)

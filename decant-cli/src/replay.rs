@@ -15,11 +15,11 @@ mod outcome;
 mod stored;
 mod turns;
 
-pub use cause::Cause;
-pub use check::Violation;
-pub use ledger::{Side, Size};
-pub use outcome::{Break, Call, Replayed, Totals};
-pub use stored::Stored;
+pub(crate) use cause::Cause;
+pub(crate) use check::Violation;
+pub(crate) use ledger::{Side, Size};
+pub(crate) use outcome::{Break, Call, Replayed, Totals};
+pub(crate) use stored::Stored;
 
 use std::path::{Path, PathBuf};
 
@@ -28,11 +28,10 @@ use decant_host::{Decant, Message};
 use serde_json::{Map, Value};
 
 use crate::formats::Recording;
-use crate::price::Rates;
 use crate::summarizer::Summarizer;
 
 /// How to replay a session.
-pub struct Options<'a> {
+pub(crate) struct Options<'a> {
     /// Settings, merged over the pruner's defaults.
     pub config: Map<String, Value>,
     /// As though the host had never compacted.
@@ -40,7 +39,6 @@ pub struct Options<'a> {
     pub summarizer: &'a dyn Summarizer,
     /// The model's window in tokens, for the triggers that measure against it.
     pub context_window: u64,
-    pub rates: Rates,
     /// Checks the invariants at every model call.
     pub check: bool,
     /// Keeps the session log in this file, and blobs in a folder beside it.
@@ -52,13 +50,12 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// The usual way, with a summarizer.
     #[must_use]
-    pub fn new(summarizer: &'a dyn Summarizer) -> Self {
+    pub(crate) fn new(summarizer: &'a dyn Summarizer) -> Self {
         Self {
             config: Map::new(),
             ignore_compactions: false,
             summarizer,
             context_window: 200_000,
-            rates: Rates::default(),
             check: false,
             log: None,
             resume: false,
@@ -67,7 +64,7 @@ impl<'a> Options<'a> {
 }
 
 /// Sees a replay while it goes on.
-pub trait Watcher {
+pub(crate) trait Watcher {
     /// The context of a model call has been rendered; they are counted from 1.
     ///
     /// # Errors
@@ -94,7 +91,7 @@ impl Watcher for () {}
 ///
 /// When the session cannot be opened, or a file cannot be read or written. What the pruner does
 /// wrong is no error: see [`Replayed::violation`].
-pub fn replay(
+pub(crate) fn replay(
     decant: &Decant,
     path: &Path,
     recording: &Recording,

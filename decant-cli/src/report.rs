@@ -3,7 +3,7 @@
 mod html;
 mod table;
 
-pub use html::page;
+pub(crate) use html::page;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ struct Figures {
 
 /// The report: a table for each session, and one for all of them if they are several.
 #[must_use]
-pub fn text(sessions: &[Replayed], rates: &Rates) -> String {
+pub(crate) fn text(sessions: &[Replayed], rates: &Rates) -> String {
     let mut out = String::new();
     for session in sessions {
         let figures = Figures::of(session);

@@ -9,13 +9,13 @@ use std::str::FromStr;
 
 use decant_host::{Answer, Outcome};
 
-pub use model::{Model, ModelError};
+pub(crate) use model::{Model, ModelError};
 
 use crate::price::utf16_len;
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
+pub(crate) enum Task {
     /// The summary of one batch of tool calls.
     Batch,
     /// One account of the summaries of a span.
@@ -23,7 +23,7 @@ pub enum Task {
 }
 
 /// Writes summaries.
-pub trait Summarizer: Send + Sync {
+pub(crate) trait Summarizer: Send + Sync {
     /// Answers a prompt, or says why it cannot. An answer without usage is counted by its text.
     fn summarize(&self, task: Task, prompt: &str) -> Outcome;
 }
@@ -31,7 +31,7 @@ pub trait Summarizer: Send + Sync {
 /// The summarizers that come with the harness and need no network. What they answer depends on nothing
 /// but the task and the prompt, so that two replays agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Builtin {
+pub(crate) enum Builtin {
     /// Takes the lines that matter out of the prompt.
     #[default]
     Extractive,
@@ -41,14 +41,14 @@ pub enum Builtin {
 
 /// Any summarizer that has a name.
 #[derive(Clone, Debug)]
-pub enum Named {
+pub(crate) enum Named {
     Builtin(Builtin),
     Model(Model),
 }
 
 /// Why a summarizer's name cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NameError {
+pub(crate) enum NameError {
     #[error(
         "no such summarizer: `{0}`; there are `extractive`, `ratio:R` with R above 0, such as \
          `ratio:0.1`, and models, such as `anthropic/claude-haiku-4-5`"
@@ -100,7 +100,7 @@ impl FromStr for Builtin {
 impl Builtin {
     /// The summary that the prompt asks for; never empty.
     #[must_use]
-    pub fn summary(&self, task: Task, prompt: &str) -> String {
+    pub(crate) fn summary(&self, task: Task, prompt: &str) -> String {
         match (self, task) {
             (Self::Ratio(ratio), _) => filler::text(scaled(utf16_len(prompt), *ratio)),
             (Self::Extractive, Task::Batch) => batch::summarize(prompt),

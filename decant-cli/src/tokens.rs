@@ -11,10 +11,10 @@ use serde_json::Value;
 ///
 /// Providers bill by area: a picture of 1,100 by 1,100 pixels is about 1,600 tokens at Anthropic
 /// and 1,100 at OpenAI.
-pub const IMAGE_TOKENS: u64 = 1_200;
+pub(crate) const IMAGE_TOKENS: u64 = 1_200;
 
 /// What the frame of a message (role, delimiters) counts.
-pub const MESSAGE_TOKENS: u64 = 4;
+pub(crate) const MESSAGE_TOKENS: u64 = 4;
 
 /// A text longer than this is cut in pieces of about this many bytes, at line ends where there are
 /// any: the tokenizer takes time that grows faster than the length of text without blanks.
@@ -24,7 +24,7 @@ const PIECE_BYTES: usize = 8_192;
 ///
 /// Special tokens that stand in the text count as the plain characters they are.
 #[must_use]
-pub fn of_text(text: &str) -> u64 {
+pub(crate) fn of_text(text: &str) -> u64 {
     let mut tokens = 0;
     let mut rest = text;
     while !rest.is_empty() {
@@ -54,7 +54,7 @@ fn of_piece(piece: &str) -> u64 {
 /// Counts the tokens of a message in pi's shape, as it would be sent: text, thinking, tool names and
 /// arguments; an image counts [`IMAGE_TOKENS`]. Signatures, ids and details do not count.
 #[must_use]
-pub fn of_message(message: &Value) -> u64 {
+pub(crate) fn of_message(message: &Value) -> u64 {
     let content = match message.get("content") {
         Some(Value::String(text)) => of_text(text),
         Some(Value::Array(blocks)) => blocks.iter().map(of_block).sum(),

@@ -17,6 +17,10 @@ use crate::replay::{Options, Replayed, Watcher, replay};
 use crate::report;
 use crate::summarizer::Named;
 
+/// Writing to the cache costs a quarter more than plain input and reading from it a tenth, as at
+/// Anthropic; a prompt of the summarizer is paid in full, with half as much for its answer.
+const USUAL_RATES: &str = "1.25,0.1,1.5";
+
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// Recorded sessions, and folders of them: pi and Claude Code JSONL, OpenAI-style and
@@ -57,7 +61,7 @@ pub(super) struct Arguments {
     context_window: u64,
     /// The price table: what a fresh, a cached and a summarizer's token cost, relative to a plain
     /// input token
-    #[arg(long, value_name = "FRESH,CACHED,ASKED", default_value = "1.25,0.1,1.5", value_parser = rates)]
+    #[arg(long, value_name = "FRESH,CACHED,ASKED", default_value = USUAL_RATES, value_parser = rates)]
     rates: Rates,
 }
 
@@ -99,7 +103,6 @@ pub(super) fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<Exit> {
             config: config.clone(),
             ignore_compactions: arguments.ignore_compactions,
             context_window: arguments.context_window,
-            rates: arguments.rates,
             check: arguments.check,
             log: arguments.log.clone(),
             resume: arguments.resume,

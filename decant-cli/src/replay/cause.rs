@@ -7,7 +7,7 @@ use super::conversation::is_sent;
 
 /// What changed a message that had been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// A result became the stub of a summarized one.
     Flush,
     /// A span became a block, or one block took the place of others.
@@ -33,7 +33,7 @@ pub enum Cause {
 impl Cause {
     /// The name for reports.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Flush => "flush",
             Self::Chain => "chain",

@@ -25,7 +25,7 @@ use original::Occurrence;
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     pub invariant: &'static str,
     /// The model call, counted from 1; one more than there are calls for the end of the session.
     pub call: usize,
@@ -47,7 +47,7 @@ impl std::fmt::Display for Violation {
 impl Violation {
     /// For `--json`.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "invariant": self.invariant,
             "call": self.call,

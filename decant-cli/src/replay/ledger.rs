@@ -12,7 +12,7 @@ use crate::tokens;
 
 /// Sizes of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
+pub(crate) struct Size {
     /// Messages that are sent.
     pub messages: u64,
     /// Tokens as the tokenizer counts them.
@@ -108,7 +108,7 @@ pub(super) struct Ledger {
 
 /// The size of a context, and of what it shares with the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Side {
+pub(crate) struct Side {
     pub all: Size,
     /// The longest prefix, in whole messages, that the context shares with the one before.
     pub shared: Size,

@@ -13,7 +13,7 @@ use crate::tokens;
 
 /// One model call.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     /// The number of the step of the recording that holds the answer.
     pub step: usize,
     pub at_ms: u64,
@@ -27,7 +27,7 @@ pub struct Call {
 
 /// A broken prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Break {
+pub(crate) struct Break {
     pub cause: Cause,
     /// The index in the context of the first message that is not what it was.
     pub at: usize,
@@ -35,7 +35,7 @@ pub struct Break {
 
 /// Sums over the model calls of one or several sessions, in scaled tokens or in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Totals {
+pub(crate) struct Totals {
     pub amounts: Amounts,
     /// The largest context.
     pub peak: u64,
@@ -45,7 +45,7 @@ pub struct Totals {
 
 /// A replayed session.
 #[derive(Clone, Debug)]
-pub struct Replayed {
+pub(crate) struct Replayed {
     pub name: String,
     pub format: &'static str,
     /// What the reader tolerated.
@@ -86,7 +86,7 @@ impl Call {
 
     /// A size in tokens as they are billed.
     #[must_use]
-    pub fn tokens(&self, size: Size) -> u64 {
+    pub(crate) fn tokens(&self, size: Size) -> u64 {
         (size.tokens as f64 * self.scale).round() as u64
     }
 }
@@ -138,14 +138,14 @@ impl Replayed {
 
     /// Scaled tokens of all calls.
     #[must_use]
-    pub fn tokens(&self, side: impl Fn(&Call) -> Side, is_pruned: bool) -> Totals {
+    pub(crate) fn tokens(&self, side: impl Fn(&Call) -> Side, is_pruned: bool) -> Totals {
         let asked = if is_pruned { self.asked_tokens } else { 0 };
-        self.totals(side, |call, size| call.tokens(size), asked)
+        self.totals(side, Call::tokens, asked)
     }
 
     /// Characters of all calls, as the price counts them.
     #[must_use]
-    pub fn chars(&self, side: impl Fn(&Call) -> Side, is_pruned: bool) -> Totals {
+    pub(crate) fn chars(&self, side: impl Fn(&Call) -> Side, is_pruned: bool) -> Totals {
         let asked = if is_pruned { self.asked_chars } else { 0 };
         self.totals(side, |_, size| size.chars, asked)
     }
@@ -171,7 +171,7 @@ impl Replayed {
 
     /// How often the prefix of the pruned context broke, by cause.
     #[must_use]
-    pub fn breaks(&self) -> BTreeMap<Cause, u64> {
+    pub(crate) fn breaks(&self) -> BTreeMap<Cause, u64> {
         let mut breaks = BTreeMap::new();
         for broke in self.calls.iter().filter_map(|call| call.broke) {
             *breaks.entry(broke.cause).or_default() += 1;
@@ -181,7 +181,7 @@ impl Replayed {
 
     /// The session as JSON, with a row per model call.
     #[must_use]
-    pub fn to_json(&self, rates: &Rates) -> Value {
+    pub(crate) fn to_json(&self, rates: &Rates) -> Value {
         let (unpruned, pruned) = (|call: &Call| call.unpruned, |call: &Call| call.pruned);
         let breaks: BTreeMap<&str, u64> = self
             .breaks()

@@ -12,7 +12,7 @@ use super::log::blob_folder;
 use crate::formats::{self, Event, Recording, Step};
 
 /// A session that was loaded from its log. Nothing that is asked of it is written anywhere.
-pub struct Stored {
+pub(crate) struct Stored {
     /// The session, with the transcript of the active branch.
     pub session: Session,
     /// When the last thing in the log happened.
@@ -25,7 +25,7 @@ impl Stored {
     /// # Errors
     ///
     /// When the file is no session, or the settings are bad.
-    pub fn open(decant: &Decant, path: &Path, config: &Map<String, Value>) -> Result<Self> {
+    pub(crate) fn open(decant: &Decant, path: &Path, config: &Map<String, Value>) -> Result<Self> {
         let recording = formats::read(path)?;
         let folders = [
             blob_folder(path),

@@ -36,7 +36,7 @@ const STYLE: &str = "
 
 /// Writes the page.
 #[must_use]
-pub fn page(sessions: &[Replayed], rates: &Rates) -> String {
+pub(crate) fn page(sessions: &[Replayed], rates: &Rates) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(out, "<title>Decant replay</title>\n<style>{STYLE}</style>");
     out.push_str("<h1>Decant replay</h1>\n");

@@ -5,13 +5,11 @@ use serde_json::{Map, Value, json};
 use super::error::ScenarioError;
 
 /// The clock of a scenario that names none: 2025-04-21T16:00:00Z.
-pub const DEFAULT_CLOCK_MS: u64 = 1_745_251_200_000;
+pub(super) const DEFAULT_CLOCK_MS: u64 = 1_745_251_200_000;
 
 /// One scripted session.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// A sentence: what must hold.
-    pub name: String,
     pub config: Map<String, Value>,
     pub session_id: String,
     /// Whether an appended summary is part of the transcript that the host sends.
@@ -136,8 +134,9 @@ impl Scenario {
         let session = file.object("session")?.unwrap_or_default();
         let session = Value::Object(session);
         let session = Fields::new("session", &session)?;
+        // A sentence for readers: what must hold.
+        file.text("name")?;
         Ok(Self {
-            name: file.text("name")?.unwrap_or_default(),
             config,
             session_id: session.text("id")?.unwrap_or_else(|| "s1".to_owned()),
             summaries_in_transcript: session.flag("summariesInTranscript")?.unwrap_or(true),

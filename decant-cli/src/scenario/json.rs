@@ -8,13 +8,13 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Writes a value on one line.
 #[must_use]
-pub fn compact(value: &Value) -> String {
+pub(super) fn compact(value: &Value) -> String {
     write(value, JavaScriptNumbers(CompactFormatter))
 }
 
 /// Writes a value over several lines, each level indented by one blank.
 #[must_use]
-pub fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value) -> String {
     write(value, JavaScriptNumbers(PrettyFormatter::with_indent(b" ")))
 }
 

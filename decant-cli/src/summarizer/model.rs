@@ -19,7 +19,7 @@ const MAX_COMPLAINT: usize = 400;
 
 /// A model of a provider.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub(crate) struct Model {
     provider: Provider,
     name: String,
     base_url: String,
@@ -38,7 +38,7 @@ enum Provider {
 
 /// Why a model cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
+pub(crate) enum ModelError {
     #[error("no such provider: `{0}`; there are anthropic and openai, such as openai/gpt-5-mini")]
     UnknownProvider(String),
     #[error("a model is missing behind `{0}/`")]
@@ -73,7 +73,7 @@ impl Model {
     ///
     /// # Errors
     /// There is no such provider, no model in the name, or no key.
-    pub fn named(
+    pub(crate) fn named(
         name: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ModelError> {

@@ -91,6 +91,10 @@ impl Session {
     ///
     /// # Errors
     /// It is no JSON object; nothing has changed.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it takes a `json!` or a string as it comes"
+    )]
     pub fn configure(
         &mut self,
         config: impl ToString,
