@@ -135,11 +135,6 @@ impl Archive {
     }
 
     #[must_use]
-    pub fn aliases(&self) -> &Row<Alias> {
-        &self.aliases
-    }
-
-    #[must_use]
     pub fn batches(&self) -> &Row<Batch> {
         &self.batches
     }

@@ -319,17 +319,6 @@ impl Transcript {
         }
     }
 
-    /// Lets text and arguments of an assistant message go.
-    pub fn release_assistant(&mut self, at: Position) {
-        if let Some(Kind::Assistant(assistant)) = self.slots.get_mut(at).map(|slot| &mut slot.kind)
-        {
-            assistant.text = String::new();
-            for call in &mut assistant.calls {
-                call.arguments = None;
-            }
-        }
-    }
-
     /// Lets the arguments of one call go.
     pub fn release_arguments(&mut self, site: CallSite) {
         if let Some(Kind::Assistant(assistant)) = self
