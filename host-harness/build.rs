@@ -1,4 +1,5 @@
-//! With the feature `embed`, builds the component and hands it to the library.
+//! With the feature `embed`, builds the component, or takes the packaged one, and hands it to the
+//! library.
 //!
 //! Without it there is nothing to do: whoever works on the engine does not wait for the component
 //! with every check, and tests build it when they run.
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 #[path = "src/artifact.rs"]
+#[expect(unreachable_pub, reason = "what the library exports is in it")]
 mod artifact;
 
 fn main() {
@@ -17,13 +19,26 @@ fn main() {
     }
     let manifest_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    let root = manifest_dir.parent().expect("the workspace's folder");
+    let component = match artifact::workspace(&manifest_dir) {
+        Some(root) => built(root, &out_dir),
+        None => packaged(&manifest_dir),
+    };
+    if let Err(err) = fs::copy(&component, out_dir.join("decant.wasm")) {
+        panic!("{} cannot be copied: {err}", component.display());
+    }
+}
+
+fn built(root: &Path, out_dir: &Path) -> PathBuf {
     for source in ["src", "wit", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
     }
-    let component = artifact::build(root, &target_dir(root, &out_dir));
-    let component = component.unwrap_or_else(|err| panic!("{err}"));
-    fs::copy(component, out_dir.join("decant.wasm")).expect("OUT_DIR is writable");
+    let component = artifact::build(root, &target_dir(root, out_dir));
+    component.unwrap_or_else(|err| panic!("{err}"))
+}
+
+fn packaged(package: &Path) -> PathBuf {
+    println!("cargo::rerun-if-changed={}", artifact::PACKAGED);
+    package.join(artifact::PACKAGED)
 }
 
 /// In a checkout the folder that the tests use as well, so that the component is built once.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use decant_host::formats::{self, Event, Recording, Step};
+use decant_cli::formats::{self, Event, Recording, Step};
 use expect_test::expect_file;
 use serde_json::Value;
 

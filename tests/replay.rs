@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use decant_host::cli::{self, Exit};
+use decant_cli::cli::{self, Exit};
 use expect_test::expect_file;
 use serde_json::Value;
 

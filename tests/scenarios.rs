@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
+use decant_cli::scenario::{ComponentLane, Outcome, Scenario, run};
 use decant_host::Decant;
-use decant_host::scenario::{ComponentLane, Outcome, Scenario, run};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use support::engine_lane::EngineLane;

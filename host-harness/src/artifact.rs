@@ -35,6 +35,15 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
+/// The component inside a packaged library, which has no source to build it from.
+pub(crate) const PACKAGED: &str = "component/decant.wasm";
+
+/// The workspace around the library at `package`; `None` where the library is packaged.
+pub(crate) fn workspace(package: &Path) -> Option<&Path> {
+    let root = package.parent()?;
+    root.join("src/component.rs").is_file().then_some(root)
+}
+
 /// Builds the component of the workspace at `root` and returns where it is.
 ///
 /// Cargo decides whether there is anything to do, so the result is never older than the source. The
@@ -43,7 +52,7 @@ impl std::error::Error for BuildError {}
 ///
 /// # Errors
 /// The wasm target cannot be installed, or the source does not compile.
-pub fn build(root: &Path, target_dir: &Path) -> Result<PathBuf, BuildError> {
+pub(crate) fn build(root: &Path, target_dir: &Path) -> Result<PathBuf, BuildError> {
     ensure_target()?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     cargo

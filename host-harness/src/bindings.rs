@@ -1,7 +1,7 @@
 //! What `wasmtime` makes of the contract in `wit/`, and nothing else.
 
 wasmtime::component::bindgen!({
-    path: "../wit",
+    path: "wit",
     world: "pruner",
     additional_derives: [PartialEq],
 });

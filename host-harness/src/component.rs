@@ -7,6 +7,8 @@ use std::{fs, io};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+#[cfg(not(feature = "embed"))]
+use crate::artifact;
 use crate::artifact::BuildError;
 
 /// The component that was compiled into this library.
@@ -17,7 +19,7 @@ const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/decant.wasm"))
 #[derive(Clone, Debug, Default)]
 pub enum ComponentSource {
     /// The one that belongs to this library: compiled in with the feature `embed`, which is on by
-    /// default, else built from the source beside it, once per process.
+    /// default, else built from the source beside it, once per process, or read from the package.
     #[default]
     Own,
     /// A file.
@@ -61,9 +63,13 @@ fn own() -> Result<&'static [u8], SourceError> {
     if let Some(bytes) = BUILT.get() {
         return Ok(bytes);
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let path = crate::artifact::build(&root, &root.join("target/component"))
-        .map_err(SourceError::Build)?;
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = match artifact::workspace(package) {
+        Some(root) => {
+            artifact::build(root, &root.join("target/component")).map_err(SourceError::Build)?
+        }
+        None => package.join(artifact::PACKAGED),
+    };
     let bytes = read(&path)?;
     Ok(BUILT.get_or_init(|| bytes))
 }

@@ -29,7 +29,7 @@ impl Default for Limits {
 }
 
 /// What the component's imports work on. It outlives the instance.
-pub(crate) struct State {
+pub struct State {
     pub(crate) environment: Box<dyn Environment>,
     /// The time that the session was told last.
     pub(crate) now_ms: u64,
@@ -72,7 +72,8 @@ impl ResourceLimiter for Memory {
 }
 
 impl State {
-    pub(crate) fn new(environment: Box<dyn Environment>) -> Self {
+    #[must_use]
+    pub fn new(environment: Box<dyn Environment>) -> Self {
         Self {
             environment,
             now_ms: 0,
@@ -83,23 +84,27 @@ impl State {
     }
 }
 
-pub(crate) struct Instance {
+/// One instance of the component.
+pub struct Instance {
     store: Store<State>,
     pruner: Pruner,
     fuel_spent: u64,
 }
 
 /// The exports, ready to be called.
-pub(crate) struct Call<'a> {
-    pub(crate) store: &'a mut Store<State>,
-    pub(crate) lifecycle: &'a lifecycle::Guest,
-    pub(crate) query: &'a query::Guest,
-    pub(crate) control: &'a control::Guest,
+pub struct Call<'a> {
+    pub store: &'a mut Store<State>,
+    pub lifecycle: &'a lifecycle::Guest,
+    pub query: &'a query::Guest,
+    pub control: &'a control::Guest,
 }
 
 impl Instance {
-    /// Makes an instance. Gives the state back if that fails.
-    pub(crate) fn new(
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// The component cannot be instantiated; the state is given back.
+    pub fn new(
         decant: &Decant,
         mut state: State,
         limits: Limits,
@@ -125,8 +130,11 @@ impl Instance {
         }
     }
 
-    /// Calls an export within the limits. Any error means that the instance is lost.
-    pub(crate) fn call<T>(
+    /// Calls an export within the limits.
+    ///
+    /// # Errors
+    /// The call trapped or passed a limit: the instance is lost.
+    pub fn call<T>(
         &mut self,
         limits: Limits,
         f: impl FnOnce(&mut Call<'_>) -> wasmtime::Result<T>,

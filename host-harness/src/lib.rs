@@ -12,32 +12,30 @@
 #![doc = include_str!("../examples/embed.rs")]
 //! ```
 
-pub mod artifact;
+#[cfg_attr(
+    feature = "embed",
+    expect(dead_code, reason = "the build script has built it")
+)]
+mod artifact;
 mod bindings;
 mod cache;
-pub mod cli;
 mod component;
 mod decant;
 mod environment;
 mod file_host;
-pub mod formats;
 mod imports;
 mod instance;
 mod jobs;
 mod lean;
 mod memory_host;
 mod message;
-pub mod price;
 mod render;
-pub mod replay;
-pub mod report;
-pub mod scenario;
 mod session;
-pub mod summarizer;
+mod surrogates;
 mod sync;
 mod time;
-pub mod tokens;
 
+pub use artifact::BuildError;
 pub use bindings::decant::pruner::edits::{
     Change, Edit, InsertedPart, InsertedSummary, InsertedUser, PlanUpdate, ReplacedArguments,
 };
@@ -66,4 +64,14 @@ pub use memory_host::MemoryHost;
 pub use message::{Message, NotAMessage};
 pub use render::{Plan, apply};
 pub use session::{CommandFailure, Context, OpenError, OutOfRange, Session, SessionOptions};
+pub use surrogates::repair_surrogates;
 pub use time::{iso_from_ms, ms_from_iso};
+
+/// The exports of the component one by one, for what plays a host hook by hook, as scenarios do. An
+/// agent wants a [`Session`].
+pub mod exports {
+    pub use crate::bindings::decant::pruner::messages;
+    pub use crate::bindings::exports::decant::pruner::lifecycle::SessionInfo;
+    pub use crate::instance::{Call, Instance, State};
+    pub use crate::sync::to_wit;
+}

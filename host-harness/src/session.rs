@@ -28,6 +28,10 @@ pub struct SessionOptions {
 impl SessionOptions {
     /// Options with the given settings, with summaries outside the transcript and the usual limits.
     #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it takes a `json!` or a string as it comes"
+    )]
     pub fn new(id: impl Into<String>, config: impl ToString) -> Self {
         Self {
             id: id.into(),

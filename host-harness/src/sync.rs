@@ -12,7 +12,8 @@ use crate::{Message, Occurrence};
 const SUMMARY_KIND: &str = "context-prune-summary";
 
 /// Converts a message to the contract's form.
-pub(crate) fn to_wit(message: &Message) -> wit::Message {
+#[must_use]
+pub fn to_wit(message: &Message) -> wit::Message {
     let at = message.at_ms();
     let content = content(message);
     match message.role() {

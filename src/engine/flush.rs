@@ -250,6 +250,7 @@ pub enum Row {
 /// A flush in progress.
 #[derive(Debug)]
 pub struct Flush {
+    /// Given when it is written.
     number: u32,
     pub trigger: Trigger,
     /// The timestamp of a final reply that is not in the mirror yet.
@@ -290,7 +291,7 @@ impl Flush {
             return None;
         }
         Some(Self {
-            number: scene.basis.facts.next_flush(),
+            number: 0,
             trigger,
             closing_at_ms: scene.closing_at_ms,
             len: scene.basis.transcript.len(),

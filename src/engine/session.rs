@@ -111,6 +111,9 @@ pub struct Session {
     basis: Basis,
     view: View,
     flush: Option<Flush>,
+    /// The number of the last flush that was to be written, whether or not the log has anything of
+    /// it.
+    last_flush: u32,
     /// Jobs of a flush that was given up while no host was at hand.
     orphaned_jobs: Vec<JobId>,
     models: Models,
@@ -137,6 +140,7 @@ impl Session {
             basis: Basis::new(Rules::new(config)),
             view: View::default(),
             flush: None,
+            last_flush: 0,
             orphaned_jobs: Vec::new(),
             models: Models::default(),
             budget: Budget::default(),

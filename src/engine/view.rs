@@ -173,6 +173,8 @@ impl View {
         for id in &changes.blocks {
             self.place(basis, *id);
             self.renew_quoting(basis, *id);
+            // Whether it stands or waits, it has taken batches over from those that it supersedes.
+            self.settle_block_summaries(basis, *id);
         }
         if changes.is_epoch {
             self.advance_epoch(basis);

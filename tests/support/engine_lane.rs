@@ -10,7 +10,8 @@ use decant::engine::hook::Hook;
 use decant::engine::host::{Cost, Host, HostError, Notice, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::session::Session;
-use decant_host::scenario::{Lane, ScenarioHost, SessionInfo, SharedHost, messages};
+use decant_cli::scenario::{Lane, ScenarioHost, SharedHost};
+use decant_host::exports::{SessionInfo, messages};
 use decant_host::{
     Activity, Answer, CommandError, Environment, LogEntry, Node, Outcome, Plan, PlanUpdate,
     SessionStatus, SummarizerStats, Usage,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::LogEntry;
-use crate::formats::lines::{decode, repair_surrogates};
+use crate::surrogates::repair_surrogates;
 use crate::time::{iso_from_ms, ms_from_iso};
 
 /// What a line says about its place in the session.
@@ -174,7 +174,8 @@ fn one_line(json: &str) -> io::Result<Box<RawValue>> {
 
 /// The line's text, with what JSON does not allow put right.
 fn repaired(line: &[u8]) -> Cow<'_, str> {
-    match decode(line) {
+    const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+    match String::from_utf8_lossy(line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)) {
         Cow::Borrowed(text) => repair_surrogates(text),
         Cow::Owned(text) => Cow::Owned(repair_surrogates(&text).into_owned()),
     }

@@ -78,15 +78,15 @@ impl Log {
                 lines.push((head, Place { start, len }));
             }
         }
-        self.adopt(lines);
+        self.adopt(&lines);
         Ok(())
     }
 
-    fn adopt(&mut self, lines: Vec<(Head, Place)>) {
+    fn adopt(&mut self, lines: &[(Head, Place)]) {
         let in_tree = |head: &Head| head.parent.is_some() || head.version.is_some_and(|v| v > 1);
         self.has_parents = lines.iter().any(|(head, _)| in_tree(head));
         let branch = active_branch(lines.iter().map(|(head, _)| head));
-        for (head, place) in &lines {
+        for (head, place) in lines {
             let Some(id) = &head.id else { continue };
             self.ids.insert(id.clone());
             if head.is_header() {

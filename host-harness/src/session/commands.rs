@@ -154,6 +154,10 @@ impl Session {
     ///
     /// # Errors
     /// See [`CommandFailure`]; the settings are what they were.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "it takes a `json!` or a string as it comes"
+    )]
     pub fn configure(
         &mut self,
         config: impl ToString,

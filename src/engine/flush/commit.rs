@@ -32,8 +32,9 @@ pub struct Tally {
 }
 
 impl Flush {
-    /// The entries that this flush has to write, and what it comes to.
-    pub fn entries(&mut self, scene: Scene<'_>, hook: &mut Hook<'_>) -> Entries {
+    /// The entries that this flush has to write under a number, and what it comes to.
+    pub fn entries(&mut self, number: u32, scene: Scene<'_>, hook: &mut Hook<'_>) -> Entries {
+        self.number = number;
         self.drop_overtaken(scene.basis);
         let tally = self.sum_up(scene.basis);
         let mut facts = Vec::new();

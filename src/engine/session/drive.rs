@@ -97,8 +97,10 @@ impl Session {
         let Some(mut flush) = self.flush.take() else {
             return;
         };
+        // No two flushes write under one number, not even if the log had failed for the first.
+        self.last_flush = self.basis.facts.next_flush().max(self.last_flush + 1);
         let scene = flush.scene(&self.basis, &self.view);
-        let Entries { facts, tally } = flush.entries(scene, hook);
+        let Entries { facts, tally } = flush.entries(self.last_flush, scene, hook);
         for extent in flush.unworthy() {
             self.view.note_unworthy(*extent);
         }

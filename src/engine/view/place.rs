@@ -201,7 +201,7 @@ impl View {
             .collect()
     }
 
-    fn settle_block_summaries(&mut self, basis: &Basis, id: BlockId) {
+    pub(super) fn settle_block_summaries(&mut self, basis: &Basis, id: BlockId) {
         for batch in basis.facts.batches_in(id) {
             self.settle_summary(basis, batch);
         }

@@ -4,7 +4,7 @@ use decant::engine::host::{FailureKind, HostError, JobUsage, Outcome, Stamp};
 use decant::engine::ids::EntryId;
 use decant::engine::message::{Message, Opaque, Part, Role, StopReason, ToolCall};
 use decant::engine::session::{LogEntry, SessionInfo, Usage};
-use decant_host::scenario::messages;
+use decant_host::exports::messages;
 
 pub(super) fn message(message: &messages::Message) -> Message {
     let (role, content, at_ms) = match message {
@@ -73,7 +73,7 @@ fn stop_reason(stop: messages::StopReason) -> StopReason {
     }
 }
 
-pub(super) fn session_info(session: &decant_host::scenario::SessionInfo) -> SessionInfo {
+pub(super) fn session_info(session: &decant_host::exports::SessionInfo) -> SessionInfo {
     SessionInfo {
         id: session.id.clone(),
     }

@@ -1,9 +1,0 @@
-//! The command `decant`; see [`decant_host::cli`].
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    let exit = decant_host::cli::run(std::env::args_os(), &mut out, &mut std::io::stderr());
-    ExitCode::from(exit.code())
-}
