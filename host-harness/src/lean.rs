@@ -7,18 +7,23 @@ use memchr::{memchr, memmem};
 
 /// Within a JSON string a quote is escaped, so that these bytes can only be a member's key.
 const TEXT: &[u8] = br#""resultText":""#;
-const HASH: &[u8] = br#""contentHash":""#;
+
+/// The kinds of entries that hold texts, and the member that a call needs to do without.
+const HASHES: [(&str, &[u8]); 2] = [
+    ("context-prune-index", br#""contentHash":""#),
+    ("context-prune-alias", br#""rawHash":""#),
+];
 
 /// An entry's data without the texts of its results. It is the data as it is if the pruner needs
 /// them to make their hashes, or if it is in doubt.
 pub(crate) fn lean<'a>(kind: &str, data: &'a str) -> Cow<'a, str> {
-    if !matches!(kind, "context-prune-index" | "context-prune-alias") {
+    let Some((_, hash)) = HASHES.iter().find(|(known, _)| *known == kind) else {
         return Cow::Borrowed(data);
-    }
+    };
     let Some(texts) = texts(data.as_bytes()) else {
         return Cow::Borrowed(data);
     };
-    let n_hashes = members(data.as_bytes(), HASH).count();
+    let n_hashes = members(data.as_bytes(), hash).count();
     if texts.is_empty() || texts.len() > n_hashes {
         return Cow::Borrowed(data);
     }
@@ -136,7 +141,8 @@ mod tests {
         }
         let data = r#"{"contentHash":"h","resultText":"a"}"#;
         assert_eq!(lean("context-prune-chain", data), data);
-        let alias = r#"{"contentHash":"h","resultText":""}"#;
-        assert_eq!(lean("context-prune-alias", data), alias);
+        assert_eq!(lean("context-prune-alias", data), data);
+        let alias = |text: &str| format!(r#"{{"own":{{"rawHash":"h","resultText":"{text}"}}}}"#);
+        assert_eq!(lean("context-prune-alias", &alias("a")), alias(""));
     }
 }

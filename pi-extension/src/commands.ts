@@ -93,13 +93,11 @@ function matching<T extends { label: string }>(choices: readonly T[], text: stri
 
 function status({ pruner, surface, ctx }: Call): void {
 	const status = pruner.command(({ control }) => control.status());
-	if (!status) return surface.say("The pruner is not running; this session goes on unpruned.", "warning");
 	surface.say(statusReport(status, ctx.getContextUsage()));
 }
 
 function stats({ pruner, surface }: Call): void {
-	const stats = pruner.command(({ control }) => control.stats());
-	if (stats) surface.say(statsReport(stats));
+	surface.say(statsReport(pruner.command(({ control }) => control.stats())));
 }
 
 async function flush(call: Call, what: "flush" | "compact"): Promise<void> {
@@ -112,19 +110,18 @@ async function flush(call: Call, what: "flush" | "compact"): Promise<void> {
 }
 
 async function tree(call: Call): Promise<void> {
-	const nodes = call.pruner.command(({ control }) => control.tree()) ?? [];
+	const nodes = call.pruner.command(({ control }) => control.tree());
 	if (nodes.length === 0 || !(await openTree(call, nodes))) call.surface.say(treeReport(nodes));
 }
 
 function undo({ pruner, surface, args }: Call): void {
 	if (args === "") return surface.say("Which? /pruner undo b1 takes a block back, /pruner undo t1 the batch of a ref; /pruner tree shows them.", "error");
-	const done = pruner.command(({ control }) => control.undo(args, BigInt(Date.now())));
-	if (done) surface.say(done);
+	surface.say(pruner.command(({ control }) => control.undo(args, BigInt(Date.now()))));
 }
 
 function undoWords({ desk }: { desk: Desk }): readonly string[] {
 	try {
-		const nodes = desk.session()?.command(({ control }) => control.tree()) ?? [];
+		const nodes = desk.session()?.peek(({ control }) => control.tree()) ?? [];
 		return nodes.filter(({ kind, name }) => name !== "" && (kind === "block" || kind === "call")).map(({ name }) => name);
 	} catch {
 		return [];

@@ -14,6 +14,7 @@ import type * as SessionLog from "../component/interfaces/decant-pruner-session-
 import type * as Summarizer from "../component/interfaces/decant-pruner-summarizer.js";
 import type { HostError } from "../component/interfaces/decant-pruner-host-types.js";
 
+export type Stamp = SessionLog.Stamp;
 export type { Blobs, Control, Edits, HostError, Lifecycle, Messages, Notices, Query, SessionLog, Summarizer };
 
 /** What a host offers the pruner: the imports of the contract, by interface. */
@@ -53,6 +54,15 @@ export class Refusal extends Error {
 	constructor(payload: HostError) {
 		super("val" in payload ? payload.val : payload.tag);
 		this.payload = payload;
+	}
+}
+
+/** The error of a command that the pruner could not be asked: it broke down. Nothing is lost. */
+export class PrunerDown extends Error {
+	/** `isFinal`: it has broken down too often to be started again. */
+	constructor(isFinal: boolean) {
+		const next = isFinal ? "This session goes on without pruning; /reload starts the pruner again." : "It starts anew from the session: try again.";
+		super(`The pruner failed, and nothing was done. ${next}`);
 	}
 }
 

@@ -17,9 +17,9 @@ export function toContract(message: HostMessage): Messages.Message {
 	const at = epochMs(message.timestamp);
 	switch (message.role) {
 		case "user":
-			return { tag: "user", val: { content: blocks(message.content), at } };
+			return { tag: "user", val: { content: parts(message.content), at } };
 		case "assistant":
-			return { tag: "assistant", val: { content: blocks(message.content), stop: stopReason(message), at } };
+			return { tag: "assistant", val: { content: parts(message.content), stop: stopReason(message), at } };
 		case "toolResult":
 			return toolResult(message, at);
 		case "custom":
@@ -29,21 +29,57 @@ export function toContract(message: HostMessage): Messages.Message {
 	}
 }
 
-function toolResult(message: HostMessage, at: bigint): Messages.Message {
-	const { toolCallId, toolName, content, isError } = message;
-	const callId = typeof toolCallId === "string" ? toolCallId : "";
+function toolResult(message: HostMessage, at: bigint, content = parts(message.content)): Messages.Message {
+	const { toolName, isError } = message;
 	const tool = typeof toolName === "string" ? toolName : "";
-	return { tag: "tool-result", val: { callId, tool, content: blocks(content), isError: isError === true, at } };
+	return { tag: "tool-result", val: { callId: callIdOf(message), tool, content, isError: isError === true, at } };
+}
+
+function callIdOf({ toolCallId }: HostMessage): string {
+	return typeof toolCallId === "string" ? toolCallId : "";
+}
+
+/** Shorter texts of results always cross: they may be stubs. */
+const LEAST_WITHHELD = 1000;
+
+/** The results whose text the log holds: at a load their texts need not cross. */
+export class KnownResults {
+	readonly #keys: Set<string>;
+
+	constructor(occurrences: readonly Messages.Occurrence[] = []) {
+		this.#keys = new Set(occurrences.map(({ callId, at }) => `${callId}@${at}`));
+	}
+
+	/** As {@link toContract}, but without the text that the log holds. Of results that share a key the first is meant. */
+	toContract(message: HostMessage): Messages.Message {
+		if (message.role !== "toolResult") return toContract(message);
+		const at = epochMs(message.timestamp);
+		if (!this.#keys.delete(`${callIdOf(message)}@${at}`)) return toContract(message);
+		const content = parts(message.content);
+		const length = content.reduce((sum, { tag, val }) => (tag === "text" ? sum + val.length : sum), 0);
+		return toolResult(message, at, length >= LEAST_WITHHELD ? content.map(withheld) : content);
+	}
+}
+
+function withheld(part: Messages.Part): Messages.Part {
+	return part.tag === "text" ? { tag: "withheld", val: textSize(part.val) } : part;
+}
+
+/** Each UTF-16 code unit of ASCII is one byte in UTF-8, and of nothing else. */
+function textSize(text: string): Messages.TextSize {
+	const { length } = text;
+	const ascii = Buffer.byteLength(text) === length ? length : length - (text.match(/[^\0-\x7f]/g)?.length ?? 0);
+	return { chars: chars(length), ascii: chars(ascii) };
 }
 
 function custom(message: HostMessage, at: bigint): Messages.Message {
 	const kind = String(message.customType ?? "");
 	const details = kind === SUMMARY_KIND ? jsonText(message.details ?? {}) : "";
-	return { tag: "custom", val: { kind, content: blocks(message.content), details, at } };
+	return { tag: "custom", val: { kind, content: parts(message.content), details, at } };
 }
 
 /** What pi sends of a message of another role, near enough for the accounts. */
-function otherContent(message: HostMessage): Messages.Block[] {
+function otherContent(message: HostMessage): Messages.Part[] {
 	switch (message.role) {
 		case "bashExecution":
 			return message.excludeFromContext === true ? [] : [text(message.command), text(message.output)];
@@ -51,22 +87,22 @@ function otherContent(message: HostMessage): Messages.Block[] {
 		case "compactionSummary":
 			return [text(message.summary)];
 		default:
-			return blocks(message.content);
+			return parts(message.content);
 	}
 }
 
-function text(value: unknown): Messages.Block {
+function text(value: unknown): Messages.Part {
 	return { tag: "text", val: typeof value === "string" ? value : "" };
 }
 
-function blocks(content: unknown): Messages.Block[] {
+function parts(content: unknown): Messages.Part[] {
 	if (typeof content === "string") return [{ tag: "text", val: content }];
 	if (!Array.isArray(content)) return [];
-	return content.map(block);
+	return content.map(part);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: see HostMessage
-function block(part: any): Messages.Block {
+function part(part: any): Messages.Part {
 	switch (part?.type) {
 		case "text":
 			return text(part.text);
@@ -83,7 +119,7 @@ function block(part: any): Messages.Block {
 
 /** Without readable text it is a provider's encrypted state, which goes with its message or not at all. */
 // biome-ignore lint/suspicious/noExplicitAny: see HostMessage
-function thinking(part: any): Messages.Block {
+function thinking(part: any): Messages.Part {
 	const size = chars(lengthOf(part.thinking) + lengthOf(part.thinkingSignature));
 	const isReadable = part.redacted !== true && typeof part.thinking === "string" && part.thinking.trim() !== "";
 	return isReadable ? { tag: "thinking", val: size } : { tag: "opaque", val: { kind: "reasoning", chars: size } };

@@ -1,6 +1,6 @@
 // One living instance of the pruner: made from the session, lost by a trap, made anew.
 
-import { createPruner, type HostImports, type Lifecycle, type Notices, type Pruner, type Refused, refusal } from "./component.ts";
+import { createPruner, type HostImports, type Lifecycle, type Messages, type Notices, type Pruner, type Refused, refusal } from "./component.ts";
 
 /** Everything that an instance is made from. */
 export interface Origin {
@@ -20,15 +20,23 @@ const ENTRIES_PER_PIECE = 256;
 /** After so many losses without a success in between the session goes on unpruned. */
 const MAX_LOSSES = 3;
 
+/** A pruner that knows the log, but not the transcript. */
+export interface Loaded {
+	pruner: Pruner;
+	notices: Notices.Notice[];
+	/** The results whose texts need not cross with the transcript. */
+	known: Messages.Occurrence[];
+}
+
 /** Makes a pruner and tells it what the log knows. */
-export function load(origin: Origin): { pruner: Pruner; notices: Notices.Notice[] } {
+export function load(origin: Origin): Loaded {
 	const pruner = (origin.create ?? createPruner)(origin.imports);
 	const notices = openWith(pruner, origin);
 	const entries = origin.entries();
 	for (let at = 0; at < entries.length; at += ENTRIES_PER_PIECE) {
 		notices.push(...pruner.lifecycle.restore(entries.slice(at, at + ENTRIES_PER_PIECE)));
 	}
-	return { pruner, notices };
+	return { pruner, notices, known: pruner.lifecycle.knownResults() };
 }
 
 /** Settings that are no object at all cost the settings, not the session. */
@@ -45,8 +53,8 @@ function openWith(pruner: Pruner, origin: Origin): Notices.Notice[] {
 
 /** What the owner of an instance is told about its life. */
 export interface InstanceEvents {
-	/** A new instance is there and knows the log, but not the transcript. */
-	made(pruner: Pruner, notices: readonly Notices.Notice[]): void;
+	/** A new instance is there. */
+	made(loaded: Loaded): void;
 	/** The instance is gone; everything that it started is void. */
 	lost(error: unknown, isFinal: boolean): void;
 }
@@ -74,13 +82,18 @@ export class Instance {
 		return this.#pruner;
 	}
 
+	/** Whether it has been lost too often to be made again. */
+	get isDown(): boolean {
+		return this.#losses >= MAX_LOSSES;
+	}
+
 	/** The instance, made if need be; undefined when it cannot be had. */
 	ensure(): Pruner | undefined {
-		if (this.#pruner || this.#isClosed || this.#losses >= MAX_LOSSES) return this.#pruner;
+		if (this.#pruner || this.#isClosed || this.isDown) return this.#pruner;
 		try {
-			const { pruner, notices } = load(this.#origin);
-			this.#pruner = pruner;
-			this.#events.made(pruner, notices);
+			const loaded = load(this.#origin);
+			this.#pruner = loaded.pruner;
+			this.#events.made(loaded);
 		} catch (error) {
 			this.lose(error);
 		}
@@ -122,7 +135,7 @@ export class Instance {
 	lose(error: unknown): void {
 		this.#pruner = undefined;
 		this.#losses++;
-		this.#events.lost(error, this.#losses >= MAX_LOSSES);
+		this.#events.lost(error, this.isDown);
 	}
 
 	/** Lets the instance go; the next use makes another one, with nothing held against it. */

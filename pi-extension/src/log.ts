@@ -1,7 +1,7 @@
 // The session log: pi's session, as the pruner's imports see it.
 
 import { nonText } from "./apply.ts";
-import { type HostImports, type Lifecycle, type Query, Refusal } from "./component.ts";
+import { type HostImports, type Lifecycle, type Messages, Refusal, type Stamp } from "./component.ts";
 import { epochMs, type HostMessage, jsonText, SUMMARY_KIND } from "./convert.ts";
 
 /** An entry of pi's session, as far as it matters here. */
@@ -38,6 +38,9 @@ export interface SessionManager {
 
 /** Entries of other kinds mean nothing to the pruner and need not cross the boundary. */
 const KIND_PREFIX = "context-prune-";
+/** Kinds of entries that hold texts of results. */
+const INDEX_KIND = "context-prune-index";
+const ALIAS_KIND = "context-prune-alias";
 
 /** Appends to, and reads from, one session. */
 export class SessionLog {
@@ -53,13 +56,13 @@ export class SessionLog {
 		return this.#appended;
 	}
 
-	/** The pruner's entries on the active branch, oldest first. */
+	/** The pruner's entries on the active branch, oldest first, without the texts that a load can do without. */
 	entries(): Lifecycle.LogEntry[] {
 		return this.#manager.getBranch().filter(isOurs).map((entry) => ({
 			id: entry.id,
 			kind: entry.customType ?? "",
-			data: entryData(entry),
-			at: epochMs(Date.parse(entry.timestamp)),
+			data: entryData(lean(entry)),
+			at: timeOf(entry),
 		}));
 	}
 
@@ -82,7 +85,7 @@ export class SessionLog {
 	}
 
 	/** The parts of these results that are no text, in order. */
-	attachments(occurrences: readonly Query.Occurrence[]): HostMessage["content"][] {
+	attachments(occurrences: readonly Messages.Occurrence[]): HostMessage["content"][] {
 		if (occurrences.length === 0) return [];
 		const results = this.#manager.getBranch().flatMap(({ message }) => (message?.role === "toolResult" ? [message] : []));
 		return occurrences.flatMap(({ callId, at }) =>
@@ -95,11 +98,11 @@ export class SessionLog {
 		appendMessage: (kind, content, details) => {
 			const parsed: unknown = JSON.parse(details);
 			const after = this.#newest();
-			const id = this.#append(() => this.#manager.appendCustomMessageEntry(kind, content, false, parsed));
-			const timestamp = Date.parse(this.#manager.getEntry(id)?.timestamp ?? "");
+			const stamp = this.#append(() => this.#manager.appendCustomMessageEntry(kind, content, false, parsed));
+			const timestamp = Number(stamp.at);
 			const message = { role: "custom", customType: kind, content, display: false, details: parsed, timestamp };
 			this.#appended.push({ message, after: after?.timestamp });
-			return id;
+			return stamp;
 		},
 		read: (id) => {
 			const entry = this.#manager.getEntry(id);
@@ -112,10 +115,11 @@ export class SessionLog {
 	 * An entry that could not be written must not become the parent of later ones: pi 0.73 leaves it in memory as the
 	 * leaf, and everything after it would be lost to the next load.
 	 */
-	#append(append: () => string): string {
+	#append(append: () => string): Stamp {
 		const leaf = this.#manager.getLeafId();
 		try {
-			return append();
+			const entry = append();
+			return { entry, at: timeOf(this.#manager.getEntry(entry)) };
 		} catch (error) {
 			if (leaf === null) this.#manager.resetLeaf();
 			else this.#manager.branch(leaf);
@@ -128,6 +132,29 @@ export class SessionLog {
 function isOurs(entry: SessionEntry): boolean {
 	const isCustom = entry.type === "custom" || entry.type === "custom_message";
 	return isCustom && (entry.customType?.startsWith(KIND_PREFIX) ?? false);
+}
+
+function timeOf(entry: SessionEntry | undefined): bigint {
+	return epochMs(Date.parse(entry?.timestamp ?? ""));
+}
+
+/** The entry without the texts of results whose hash it has. The entry itself is not touched. */
+export function lean(entry: SessionEntry): SessionEntry {
+	const { customType, data } = entry;
+	if (customType === INDEX_KIND && isObject(data) && Array.isArray(data.toolCalls)) {
+		return { ...entry, data: { ...data, toolCalls: data.toolCalls.map((call) => leanCall(call, "contentHash")) } };
+	}
+	if (customType === ALIAS_KIND && isObject(data)) return { ...entry, data: { ...data, own: leanCall(data.own, "rawHash") } };
+	return entry;
+}
+
+function leanCall(call: unknown, hash: string): unknown {
+	if (!isObject(call) || typeof call[hash] !== "string" || typeof call.resultText !== "string") return call;
+	return { ...call, resultText: "" };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function entryData(entry: SessionEntry): string {

@@ -36,18 +36,18 @@ export interface StreamEvent {
 }
 
 /** The assistant message at the end of a stream. */
-export interface Reply {
+export interface ModelResponse {
 	content: { type: string; text?: string }[];
 	stopReason: string;
 	errorMessage?: string;
 	usage?: { input: number; output: number; cacheRead?: number; cacheWrite?: number; cost?: { total?: number } };
 }
 
-export interface ReplyStream extends AsyncIterable<StreamEvent> {
-	result(): Promise<Reply>;
+export interface ResponseStream extends AsyncIterable<StreamEvent> {
+	result(): Promise<ModelResponse>;
 }
 
-type StreamSimple = (model: Model, prompt: Prompt, options: StreamOptions) => ReplyStream;
+type StreamSimple = (model: Model, prompt: Prompt, options: StreamOptions) => ResponseStream;
 
 /** A request that no model can be asked: it will not work at another time either. */
 export class NoModel extends Error {}
@@ -65,7 +65,7 @@ export function resolveModel(request: Summarizer.Request, registry: ModelRegistr
 }
 
 /** Sends `prompt` as one user message, with no tools and no system prompt. */
-export async function ask(model: Model, request: Summarizer.Request, registry: ModelRegistry, signal: AbortSignal): Promise<ReplyStream> {
+export async function ask(model: Model, request: Summarizer.Request, registry: ModelRegistry, signal: AbortSignal): Promise<ResponseStream> {
 	const prompt: Prompt = { messages: [{ role: "user", content: [{ type: "text", text: request.prompt }], timestamp: Date.now() }] };
 	const options: StreamOptions = { signal, ...reasoning(request.thinking) };
 	if (registry.streamSimple) return registry.streamSimple(model, prompt, options);
@@ -80,19 +80,19 @@ function reasoning(thinking: string): { reasoning?: string } {
 	return thinking === "default" || thinking === "off" || thinking === "" ? {} : { reasoning: thinking };
 }
 
-/** What a reply means for the pruner. */
-export function outcomeOf(reply: Reply): Lifecycle.Outcome {
-	const usage = usageOf(reply);
-	if (reply.stopReason === "error" || reply.stopReason === "aborted") {
-		const message = reply.errorMessage ?? reply.stopReason;
-		const kind = reply.stopReason === "aborted" ? "aborted" : failureKind(message);
+/** What a response means for the pruner. */
+export function outcomeOf(response: ModelResponse): Lifecycle.Outcome {
+	const usage = usageOf(response);
+	if (response.stopReason === "error" || response.stopReason === "aborted") {
+		const message = response.errorMessage ?? response.stopReason;
+		const kind = response.stopReason === "aborted" ? "aborted" : failureKind(message);
 		return { tag: "failed", val: { kind, message, usage } };
 	}
-	const text = reply.content.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join("");
-	return { tag: "answered", val: { text, truncated: reply.stopReason === "length", usage } };
+	const text = response.content.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join("");
+	return { tag: "answered", val: { text, truncated: response.stopReason === "length", usage } };
 }
 
-function usageOf({ usage }: Reply): Lifecycle.JobUsage | undefined {
+function usageOf({ usage }: ModelResponse): Lifecycle.JobUsage | undefined {
 	if (!usage) return undefined;
 	const input = usage.input + (usage.cacheRead ?? 0) + (usage.cacheWrite ?? 0);
 	return { input: count(input), output: count(usage.output), cost: usage.cost?.total };

@@ -33,7 +33,7 @@ export async function showProgress(call: Call, start: () => Lifecycle.Activity):
 		display.changed();
 		await pruner.finish(abort.signal);
 		pruner.syncWithSession();
-		surface.status(pruner.command(({ control }) => control.status().line) ?? "");
+		surface.status(pruner.peek(({ control }) => control.status().line) ?? "");
 		surface.say(abort.signal.aborted ? "Cancelled. Everything that waited still waits." : outcome(display, before, size(call)));
 	} finally {
 		surface.onProgress = () => {};
@@ -49,7 +49,7 @@ function escape(data: string, abort: AbortController): { consume: boolean } | un
 }
 
 function size({ pruner }: Call): Control.Size | undefined {
-	return pruner.command(({ control }) => control.status().after);
+	return pruner.peek(({ control }) => control.status().after);
 }
 
 function outcome(display: ProgressDisplay, before: Control.Size | undefined, after: Control.Size | undefined): string {
@@ -89,7 +89,7 @@ class ProgressDisplay {
 	}
 
 	#draw(frame: number): void {
-		const rows = this.#call.pruner.command(({ control }) => control.progress()) ?? [];
+		const rows = this.#call.pruner.peek(({ control }) => control.progress()) ?? [];
 		if (rows.length === 0) return;
 		const lines = progressLines(rows, frame);
 		if (lines.join("\n") === this.#shown) return;

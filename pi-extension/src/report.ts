@@ -31,7 +31,7 @@ export function statusReport(status: Control.SessionStatus, window: WindowUse | 
 		`Context: ${short(before.tokens)} -> ${short(after.tokens)} tokens (${percent(before.tokens, after.tokens)}), ${short(before.chars)} -> ${short(after.chars)} characters.`,
 		`Archive: ${count(status.records, "record")}, ${count(status.blocks, "block")}.`,
 		`Waiting: ${count(status.pendingTurns, "turn")}; summaries being written: ${status.runningJobs}.`,
-		`Strategies: ${status.strategies.map(({ name, count: n, saved }) => `${name} ${n} (${short(saved)} chars)`).join(", ")}.`,
+		`Strategies: ${status.strategies.map(({ kind, count: n, saved }) => `${kind} ${n} (${short(saved)} chars)`).join(", ")}.`,
 		`Not prunable yet: ${short(status.openCycleThinking.tokens)} tokens of thinking in the open tool cycle, ${short(status.frontierGap.tokens)} tokens past the frontier; the largest chain holds ${status.largestChainPercent}%.`,
 	];
 	if (window?.tokens) lines.push(`pi counts ${short(window.tokens)} of ${short(window.contextWindow)} tokens for the last request.`);
@@ -64,7 +64,7 @@ export function treeReport(nodes: readonly Control.Node[]): string {
 }
 
 export function nodeLine({ name, label }: Control.Node): string {
-	return name === "" || label.startsWith(name) ? label : `${name} · ${label}`;
+	return name === "" ? label : `${name} · ${label}`;
 }
 
 /** A refusal of the pruner in the user's words. */
@@ -80,6 +80,14 @@ export function refusalText({ tag, val }: { tag: string; val?: unknown }): strin
 			return `Nothing to do: ${val}.`;
 		case "not-found":
 			return `There is no \`${val}\`.`;
+		case "not-open":
+			return "The pruner has no session open; /reload starts it again.";
+		case "re-entered":
+			return "The pruner is at work; try again.";
+		case "malformed":
+			return `That cannot be read; allowed is: ${val}.`;
+		case "unreadable":
+			return `The text cannot be read: ${val}.`;
 		case "log-failed":
 			return `The session could not be written: ${val}. Nothing was changed.`;
 		default:

@@ -2,11 +2,11 @@
 
 import { applyPlan, Plan } from "./apply.ts";
 import { BlobStore } from "./blobs.ts";
-import { type Lifecycle, type Notices, type Pruner } from "./component.ts";
-import { epochMs, type HostMessage, isFinalReply, toContract } from "./convert.ts";
+import { type Lifecycle, type Pruner, PrunerDown, refusal } from "./component.ts";
+import { epochMs, type HostMessage, isFinalReply, KnownResults } from "./convert.ts";
 import { newsOf } from "./events.ts";
 import { type Run, type SessionOptions, usageOf } from "./host.ts";
-import { Instance } from "./instance.ts";
+import { Instance, type Loaded } from "./instance.ts";
 import { Jobs } from "./jobs.ts";
 import { SessionLog, withSummaries } from "./log.ts";
 import { Mirror } from "./mirror.ts";
@@ -26,6 +26,7 @@ export class PrunerSession {
 	readonly #plan = new Plan();
 	/** Whether pi makes each request from the session. */
 	readonly #isProjected: boolean;
+	#known = new KnownResults();
 	#activity = IDLE;
 	#isOffered = true;
 	#isFlushWanted = false;
@@ -62,7 +63,7 @@ export class PrunerSession {
 				session: () => ({ id: manager.getSessionId() }),
 				entries: () => this.#log.entries(),
 			},
-			{ made: (pruner, notices) => this.#made(pruner, notices), lost: (error, isFinal) => this.#lost(error, isFinal) },
+			{ made: (loaded) => this.#made(loaded), lost: (error, isFinal) => this.#lost(error, isFinal) },
 		);
 	}
 
@@ -130,21 +131,34 @@ export class PrunerSession {
 	/** Answers a tool call of the model, with the parts of the originals that are no text. */
 	query(tool: string, args: unknown): { text: string; isError: boolean; parts: HostMessage["content"][] } {
 		this.#instance.ensure();
-		const reply = this.#instance.call((pruner) => pruner.query.call(tool, JSON.stringify(args ?? {}), now()));
-		if (!reply) return { text: "The archive cannot be read at the moment. Try again.", isError: true, parts: [] };
-		return { text: reply.text, isError: reply.isError, parts: this.#log.attachments(reply.attachments) };
+		const answer = this.#instance.call((pruner) => pruner.query.call(tool, JSON.stringify(args ?? {}), now()));
+		if (!answer) return { text: "The archive cannot be read at the moment. Try again.", isError: true, parts: [] };
+		return { text: answer.text, isError: answer.isError, parts: this.#log.attachments(answer.attachments) };
 	}
 
-	/** Runs a command of the user. Throws the pruner's refusal; undefined if the pruner is not there. */
-	command<T>(command: (pruner: Pruner) => T): T | undefined {
+	/** Runs a command of the user. Throws the pruner's refusal, and {@link PrunerDown} if it breaks down or is not there. */
+	command<T>(command: (pruner: Pruner) => T): T {
 		this.#instance.ensure();
-		return this.#instance.call(command);
+		const done = this.#instance.call((pruner) => ({ value: command(pruner) }));
+		if (!done) throw new PrunerDown(this.#instance.isDown);
+		return done.value;
+	}
+
+	/** What the pruner says to `question`, for what is only shown: undefined if it is not there or refuses. */
+	peek<T>(question: (pruner: Pruner) => T): T | undefined {
+		this.#instance.ensure();
+		try {
+			return this.#instance.call(question);
+		} catch (error) {
+			if (!refusal(error)) throw error;
+			return undefined;
+		}
 	}
 
 	/** As {@link command}, for what may start a flush. */
 	act(action: (pruner: Pruner) => Lifecycle.Activity): Lifecycle.Activity {
-		this.#instance.ensure();
-		this.#act(action);
+		this.#activity = this.command(action);
+		this.#options.surface.progress();
 		return this.#activity;
 	}
 
@@ -182,10 +196,13 @@ export class PrunerSession {
 		if (this.#mirror.isCurrent(messages, at)) return at;
 		const tail = messages.slice(at);
 		const isDone = this.#instance.call((pruner) => {
-			pruner.lifecycle.sync(at, tail.map(toContract));
+			pruner.lifecycle.sync(at, tail.map((message) => this.#known.toContract(message)));
 			return true;
 		});
-		if (isDone) this.#mirror.replace(at, tail);
+		if (isDone) {
+			this.#mirror.replace(at, tail);
+			this.#known = new KnownResults();
+		}
 		return at;
 	}
 
@@ -275,8 +292,9 @@ export class PrunerSession {
 		this.#isOffered = true;
 	}
 
-	#made(_pruner: Pruner, notices: readonly Notices.Notice[]): void {
+	#made({ notices, known }: Loaded): void {
 		this.#forget();
+		this.#known = new KnownResults(known);
 		for (const notice of notices) {
 			if (this.#shown.has(notice.text)) continue;
 			this.#shown.add(notice.text);

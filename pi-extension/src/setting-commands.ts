@@ -71,7 +71,7 @@ function modelNames({ desk }: { desk: Desk }): readonly string[] {
 }
 
 export function config({ pruner }: Pick<Call, "pruner">): string {
-	return pruner.command(({ control }) => control.config()) ?? "{}";
+	return pruner.command(({ control }) => control.config());
 }
 
 export function show(call: Call, what: Setting): void {
@@ -82,7 +82,7 @@ export function show(call: Call, what: Setting): void {
 export function change(call: Pick<Call, "pruner" | "settings" | "surface" | "tools">, what: Setting, value: Value): void {
 	const { pruner, settings, surface } = call;
 	const path = what.key.split(".");
-	const configure = (json: string) => pruner.command(({ control }) => control.configure(json, BigInt(Date.now()))) ?? [];
+	const configure = (json: string) => pruner.command(({ control }) => control.configure(json, BigInt(Date.now())));
 	const before = settings.read();
 	const notices = configure(settings.with(path, value));
 	if (JSON.stringify(valueOf(config(call), what)) !== JSON.stringify(value)) {

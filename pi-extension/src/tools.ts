@@ -28,7 +28,7 @@ export class Tools {
 
 	/** Brings pi's list in line with the pruner's. */
 	update(): void {
-		const tools = this.#session()?.command((pruner) => pruner.query.tools());
+		const tools = this.#session()?.peek((pruner) => pruner.query.tools());
 		if (!tools) return;
 		const gone = [...this.#offered.keys()].filter((name) => !tools.some((tool) => tool.name === name));
 		if (gone.length > 0) this.#pi.setActiveTools(this.#pi.getActiveTools().filter((name) => !gone.includes(name)));

@@ -3,12 +3,10 @@
 import { type Component, matchesKey, type TUI } from "@mariozechner/pi-tui";
 import type { Theme } from "@mariozechner/pi-coding-agent";
 import type { Call } from "./commands.ts";
-import type { Control } from "./component.ts";
-import { refusal } from "./component.ts";
+import { type Control, PrunerDown, refusal } from "./component.ts";
 import { TextBox } from "./overlay.ts";
 import { nodeLine, refusalText } from "./report.ts";
 import { fit, height } from "./screen.ts";
-import { QUERY_TOOL } from "./tools.ts";
 import { type Row, TreeModel } from "./tree.ts";
 
 const HINT = "↑↓ move · ←→ fold · Enter original · Ctrl-O summary · / search · Esc close";
@@ -110,9 +108,7 @@ class TreeView implements Component {
 		if (!row) return;
 		const isOriginal = row.node.kind === "call" || row.node.kind === "alias";
 		if (!isOriginal) return this.#model.toggle();
-		const id = row.node.name === "" ? row.node.callId : row.node.name;
-		const { text } = this.#call.pruner.query(QUERY_TOOL, { toolCallIds: [id] });
-		this.#box = new TextBox(nodeLine(row.node), text, "plain", this.#tui, this.#theme);
+		this.#box = new TextBox(nodeLine(row.node), this.#nodeText(row.index), "plain", this.#tui, this.#theme);
 	}
 
 	/** The summary that covers the row at the cursor: its own, or that of the nearest node above it. */
@@ -131,8 +127,9 @@ class TreeView implements Component {
 
 	#nodeText(index: number): string {
 		try {
-			return this.#call.pruner.command(({ control }) => control.nodeText(index)) ?? "";
+			return this.#call.pruner.command(({ control }) => control.nodeText(index));
 		} catch (error) {
+			if (error instanceof PrunerDown) return error.message;
 			const reason = refusal(error);
 			if (!reason) throw error;
 			return refusalText(reason);

@@ -14,6 +14,8 @@ export function refusalLine({ tag, val }) {
 			return `there is no \`${val}\``;
 		case "log-failed":
 			return `the session log failed: ${val}`;
+		case "unreadable":
+			return `the text cannot be read: ${val}`;
 		default:
 			return `cannot be read: ${val}`;
 	}
@@ -29,7 +31,7 @@ export function printedStatus(status) {
 		`running jobs: ${status.runningJobs}`,
 		`records: ${status.records}`,
 		`blocks: ${status.blocks}`,
-		...status.strategies.map(({ name, count, saved }) => `${name}: ${count}, saved ${saved}`),
+		...status.strategies.map(({ kind, count, saved }) => `${kind}: ${count}, saved ${saved}`),
 	].join("\n");
 }
 

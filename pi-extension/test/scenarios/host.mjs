@@ -61,6 +61,11 @@ export class ScenarioHost {
 		return this.#log.filter(isEntry).map((entry) => ({ id: entry.id, kind: kindOf(entry), data: dataOf(entry), at: BigInt(entry.at) }));
 	}
 
+	#stamped(what) {
+		const at = this.clock;
+		return { entry: this.#add(at, what), at: BigInt(at) };
+	}
+
 	/** The pruner's imports. */
 	get imports() {
 		return {
@@ -68,12 +73,12 @@ export class ScenarioHost {
 				append: (kind, data) => {
 					this.#checkLog();
 					this.outcome.entries.push({ customType: kind, data: parsed(data) });
-					return this.#add(this.clock, { kind, data });
+					return this.#stamped({ kind, data });
 				},
 				appendMessage: (kind, content, details) => {
 					this.#checkLog();
 					this.outcome.summaries.push({ content, details: parsed(details) });
-					return this.#add(this.clock, { summary: { kind, content, details } });
+					return this.#stamped({ summary: { kind, content, details } });
 				},
 				read: (id) => {
 					const entry = this.#log.find((candidate) => candidate.id === id && isEntry(candidate));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { epochMs, isFinalReply, jsonText, toContract } from "../../dist/convert.js";
+import { epochMs, isFinalReply, jsonText, KnownResults, toContract } from "../../dist/convert.js";
 import { assistant, call, image, result, text, user } from "./messages.mjs";
 
 const rows = [
@@ -73,4 +73,22 @@ test("only an assistant that stopped by itself and asks for nothing closes a cha
 	assert.equal(isFinalReply(assistant(1, [text("done"), call("c")], "stop")), false);
 	for (const reason of ["error", "aborted", "length"]) assert.equal(isFinalReply(assistant(1, [text("x")], reason)), false);
 	assert.equal(isFinalReply(user(1)), false);
+});
+
+test("of a known result the sizes cross and what is no text, once", () => {
+	const known = new KnownResults([{ callId: "c1", at: 7n }]);
+	const message = result("c1", 7, "", { content: [text("é".repeat(600) + "🙂".repeat(250)), text("plain"), image] });
+	assert.deepEqual(known.toContract(message).val.content, [
+		{ tag: "withheld", val: { chars: 1100, ascii: 0 } },
+		{ tag: "withheld", val: { chars: 5, ascii: 5 } },
+		{ tag: "opaque", val: { kind: "image", chars: 4 } },
+	]);
+	assert.deepEqual(known.toContract(message), toContract(message));
+});
+
+test("what is short or unknown crosses whole", () => {
+	const known = new KnownResults([{ callId: "c1", at: 7n }, { callId: "c2" }]);
+	for (const message of [result("c1", 8, "x".repeat(1000)), result("c1", 7, "x".repeat(999)), result("c2", 7, "x".repeat(1000)), user(7)]) {
+		assert.deepEqual(known.toContract(message), toContract(message));
+	}
 });
