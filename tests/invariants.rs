@@ -17,6 +17,7 @@ mod invariants {
     mod regressions;
     pub(crate) mod script;
     pub(crate) mod texts;
+    pub(crate) mod twin;
     pub(crate) mod world;
 }
 
@@ -30,6 +31,7 @@ use invariants::damage;
 use invariants::generator;
 use invariants::host::Shared;
 use invariants::lane::{EngineLane, Lane};
+use invariants::twin::TwinLane;
 use invariants::world;
 
 fn engine(host: Shared) -> Box<dyn Lane> {
@@ -42,6 +44,10 @@ fn plain_engine(host: Shared) -> Box<dyn Lane> {
 
 fn component(host: Shared) -> Box<dyn Lane> {
     Box::new(ComponentLane::new(host))
+}
+
+fn twins(host: Shared) -> Box<dyn Lane> {
+    Box::new(TwinLane::new(host))
 }
 
 /// 500 cases with the same seed each time, unless the environment says otherwise.
@@ -91,6 +97,18 @@ fn invariants_hold_in_every_session() {
             return Err(format!("determinism:\n{seen:?}\n{again:?}"));
         }
         Ok(())
+    });
+}
+
+/// After each hook a session says what one says that is loaded from its log.
+#[test]
+fn a_load_is_like_the_session_that_wrote_the_log() {
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..config()
+    };
+    hold_in_every_session(config, &generator::script(40), |script| {
+        world::play(script, twins, false).map(|_| ())
     });
 }
 

@@ -102,6 +102,8 @@ impl Disk {
 pub(crate) struct FakeHost {
     pub disk: Disk,
     pub now: u64,
+    /// How much later than the hook was told the log has its entries.
+    pub lag_ms: u64,
     pub log_fails: bool,
     pub blobs_fail: bool,
     pub submit_fails: bool,
@@ -113,6 +115,8 @@ pub(crate) struct FakeHost {
     pub is_dead: bool,
     /// Writes that were refused.
     pub refused: u32,
+    /// Whether the log has older statistics than the session wanted to write.
+    pub are_statistics_refused: bool,
     /// Running jobs, oldest first.
     pub jobs: Vec<(u64, Request)>,
     /// Jobs that have ended.
@@ -147,6 +151,12 @@ impl FakeHost {
         let lost = self.jobs.drain(..).map(|(job, _)| job);
         self.ended.extend(lost);
         self.appended.clear();
+        self.are_statistics_refused = false;
+    }
+
+    /// When something is appended now, by the log's clock.
+    fn log_time(&self) -> u64 {
+        self.now + self.lag_ms
     }
 
     fn write(&mut self, fails: bool) -> Result<(), HostError> {
@@ -180,7 +190,7 @@ impl FakeHost {
             id: EntryId(format!("e{}", self.disk.appended)),
             kind: kind.to_owned(),
             data,
-            at_ms: self.now,
+            at_ms: self.log_time(),
         }
     }
 }
@@ -194,7 +204,11 @@ fn stamp_of(entry: &LogEntry) -> Stamp {
 
 impl Host for FakeHost {
     fn append(&mut self, kind: &str, data: &str) -> Result<Stamp, HostError> {
-        self.write(self.log_fails)?;
+        let written = self.write(self.log_fails);
+        if kind == entry::STATS {
+            self.are_statistics_refused = written.is_err();
+        }
+        written?;
         let entry = self.entry(kind, data.to_owned());
         let stamp = stamp_of(&entry);
         self.disk.items.push(Item::Entry(entry));
@@ -218,7 +232,7 @@ impl Host for FakeHost {
                 details: details.to_owned(),
             },
             content: vec![Part::Text(content.to_owned())],
-            at_ms: self.now,
+            at_ms: self.log_time(),
         };
         self.appended.push(message.clone());
         self.disk.items.push(Item::Summary(entry, message));

@@ -91,6 +91,17 @@ impl EngineLane {
         }
     }
 
+    /// The session, for what can be asked of it at any time.
+    pub(crate) fn session(&mut self) -> &mut Session {
+        self.tell();
+        &mut self.session
+    }
+
+    /// The text of a node of the tree.
+    pub(crate) fn node_text(&mut self, index: u32) -> Option<String> {
+        self.session.node_text(index, &mut self.host).ok()
+    }
+
     /// Comes before every hook.
     fn tell(&mut self) {
         if let Some(from) = self.untold.take() {
