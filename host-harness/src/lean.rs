@@ -95,8 +95,11 @@ mod tests {
             r#"","contentHash":"x","resultText":"y"#,
             "é🙂\u{0}\n",
         ] {
-            let call = |text: &str| json!({ "resultText": text, "args": { "command": text }, "contentHash": "h" });
-            let entry = |text| json!({ "toolCalls": [call(text), call(text)], "turnIndex": 1 });
+            let entry = |kept: &str| {
+                let args = json!({ "command": text });
+                let call = json!({ "resultText": kept, "args": args, "contentHash": "h" });
+                json!({ "toolCalls": [call, call], "turnIndex": 1 })
+            };
             assert_eq!(stripped(&entry(text)), entry(""), "{text}");
         }
     }

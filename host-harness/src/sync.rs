@@ -57,7 +57,7 @@ impl Known {
 
     /// As [`to_wit`], but without the text that the log holds. Of results that share a key the first
     /// is meant.
-    pub(crate) fn to_wit(&mut self, message: &Message) -> wit::Message {
+    pub(crate) fn wit_of(&mut self, message: &Message) -> wit::Message {
         if self.0.is_empty() || !message.is_tool_result() {
             return to_wit(message);
         }
@@ -320,7 +320,7 @@ mod tests {
     fn of_a_known_result_the_sizes_cross_and_what_is_no_text() {
         let long = "é".repeat(600) + &"🙂".repeat(250);
         let message = result("c1", &[&long, "plain"], 7);
-        let wit::Message::ToolResult(crossed) = known(&[("c1", 7)]).to_wit(&message) else {
+        let wit::Message::ToolResult(crossed) = known(&[("c1", 7)]).wit_of(&message) else {
             panic!("it is a result");
         };
         let size = |chars, ascii| wit::Part::Withheld(wit::TextSize { chars, ascii });
@@ -341,7 +341,7 @@ mod tests {
             (result("c1", &[&long], 7), true),
             (result("c1", &[&long], 7), false),
         ] {
-            let crossed = known.to_wit(&message);
+            let crossed = known.wit_of(&message);
             assert_eq!(crossed != to_wit(&message), is_withheld, "{crossed:?}");
         }
     }

@@ -267,7 +267,7 @@ fn sync(
         let mut piece = Vec::new();
         let mut bytes = 0;
         while bytes < PIECE_BYTES && at + piece.len() < transcript.len() {
-            let message = known.to_wit(&transcript[at + piece.len()]);
+            let message = known.wit_of(&transcript[at + piece.len()]);
             bytes += crate::sync::size_bytes(&message);
             piece.push(message);
         }
