@@ -1,6 +1,7 @@
 //! Compressed spans: what a block stands for, and how it is written.
 
 use super::delimiter::disarm;
+use super::facts::Member;
 use super::ids::{BlockId, EntryId, OccurrenceKey, Ref};
 
 /// A span of whole turns that one user message stands for.
@@ -14,6 +15,9 @@ pub struct Block {
     /// The results that are shown inside the block, verbatim: in its span they are the ones without a
     /// record. Old logs have their call ids only.
     pub protected: Vec<OccurrenceKey>,
+    /// The archived results that it takes out of the context, sorted; `None` where an old log does
+    /// not say, and all in its span count. A result of its turns that came later is not of these.
+    pub dropped: Option<Vec<Member>>,
     pub body: String,
     pub compressed_at_ms: u64,
     pub validity: Validity,
@@ -60,6 +64,13 @@ pub enum Validity {
 }
 
 impl Block {
+    /// Whether it takes an archived result of its span out of the context.
+    #[must_use]
+    pub fn drops(&self, member: Member) -> bool {
+        let dropped = self.dropped.as_ref();
+        dropped.is_none_or(|dropped| dropped.binary_search(&member).is_ok())
+    }
+
     /// Whether a result is one of those that are shown.
     #[must_use]
     pub fn protects(&self, result: &OccurrenceKey) -> bool {

@@ -228,9 +228,14 @@ impl View {
         self.settle_summary(basis, batch);
     }
 
+    /// Settles a result, and the call whose arguments it has held up.
     fn settle_member(&mut self, basis: &Basis, member: Member) {
-        if let Some(at) = basis.position_of(member) {
-            self.settle(basis, at);
+        let Some(at) = basis.position_of(member) else {
+            return;
+        };
+        self.settle(basis, at);
+        if let Some(site) = self.settling(basis).site_in_context(at) {
+            self.settle(basis, site.assistant);
         }
     }
 

@@ -69,6 +69,12 @@ impl Disk {
         self.items.iter().filter_map(Item::entry).cloned().collect()
     }
 
+    /// How many entries of a kind there are.
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        let entries = self.items.iter().filter_map(Item::entry);
+        entries.filter(|entry| entry.kind == kind).count()
+    }
+
     /// The transcript that the file makes.
     pub(crate) fn transcript(&self, shows_summaries: bool) -> Vec<Message> {
         let mut transcript: Vec<Message> = Vec::new();

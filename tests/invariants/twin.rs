@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex};
 
 use decant::engine::config::{CachePolicy, Config};
-use decant::engine::entry::SUMMARY;
+use decant::engine::entry::{STATS, SUMMARY};
 use decant::engine::host::Outcome;
 use decant::engine::message::{Message, Role};
 use decant::engine::plan::{Change, Edit};
@@ -28,7 +28,7 @@ struct Excuse {
 }
 
 /// Everything else has to be the same.
-const EXCUSES: [Excuse; 5] = [
+const EXCUSES: [Excuse; 6] = [
     Excuse {
         what: &["running jobs", "line"],
         when: |moment| moment.is_flushing,
@@ -43,6 +43,11 @@ const EXCUSES: [Excuse; 5] = [
         what: &["statistics"],
         when: |moment| moment.are_statistics_refused,
         why: "the log has refused them, and the next flush writes them",
+    },
+    Excuse {
+        what: &["statistics"],
+        when: |moment| moment.is_use_unwritten,
+        why: "what a flush that was given up has used is written by the next one",
     },
     Excuse {
         what: &["after", "saved", "line", "largest chain"],
@@ -73,6 +78,8 @@ struct Moment {
     /// Whether there are summaries in the log that are not in the transcript.
     lacks_summaries: bool,
     are_statistics_refused: bool,
+    /// Whether the log has no statistics since the last answer of the summarizer.
+    is_use_unwritten: bool,
 }
 
 /// What a session says, by what it says it of.
@@ -89,6 +96,8 @@ pub(crate) struct TwinLane {
     /// neither. What a host knows of its cache it tells.
     is_cold: bool,
     last_call: u64,
+    /// How many statistics the log had at the last answer of the summarizer.
+    statistics_before: Option<usize>,
     /// The first difference, which the next plan reports.
     drift: Option<String>,
 }
@@ -103,6 +112,7 @@ impl TwinLane {
             transcript: Vec::new(),
             is_cold: false,
             last_call: 0,
+            statistics_before: None,
             drift: None,
         }
     }
@@ -193,10 +203,10 @@ impl TwinLane {
     fn moment(&mut self, is_planned: bool) -> Moment {
         let is_summary = |message: &&Message| matches!(&message.role, Role::Custom { kind, .. } if kind == SUMMARY);
         let host = hold(&self.host);
-        let entries = host.disk.entries();
-        let written = entries.iter().filter(|entry| entry.kind == SUMMARY);
-        let lacks_summaries = written.count() > self.transcript.iter().filter(is_summary).count();
+        let written = host.disk.count(SUMMARY);
+        let lacks_summaries = written > self.transcript.iter().filter(is_summary).count();
         let are_statistics_refused = host.are_statistics_refused;
+        let statistics = host.disk.count(STATS);
         drop(host);
         Moment {
             is_planned,
@@ -204,6 +214,7 @@ impl TwinLane {
             is_live: self.config().cache_policy == CachePolicy::Live,
             lacks_summaries,
             are_statistics_refused,
+            is_use_unwritten: self.statistics_before == Some(statistics),
         }
     }
 }
@@ -216,6 +227,7 @@ impl Lane for TwinLane {
         self.transcript.clear();
         self.is_cold = false;
         self.last_call = 0;
+        self.statistics_before = None;
     }
 
     fn sync(&mut self, at: usize, tail: &[Message]) {
@@ -238,6 +250,7 @@ impl Lane for TwinLane {
     }
 
     fn summary_ready(&mut self, job: u64, outcome: Outcome, now: u64) -> bool {
+        self.statistics_before = Some(hold(&self.host).disk.count(STATS));
         let is_blocking = self.lane.summary_ready(job, outcome, now);
         self.compare("summary-ready");
         is_blocking
@@ -367,7 +380,10 @@ fn texts(lane: &mut EngineLane, tree: &[Node]) -> Vec<Option<String>> {
 /// the block that takes their place.
 fn but_for_summaries(status: &Status) -> String {
     let saved_by = |name: &str| -> i64 {
-        let rows = status.strategies.iter().filter(|row| row.kind.name() == name);
+        let rows = status
+            .strategies
+            .iter()
+            .filter(|row| row.kind.name() == name);
         rows.map(|row| row.saved).sum()
     };
     let rest = i128::from(status.after.chars) + i128::from(saved_by("stub") + saved_by("chain"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::archive::{BatchId, Record};
+use super::archive::{BatchId, Member, Record};
 use super::blocks::Dropped;
 use super::{Changes, Facts};
 use crate::engine::block::{Block, Extent, Outline, Validity};
@@ -37,12 +37,14 @@ impl Facts {
             None => self.body_from_log(&refs, &dropped),
         };
         self.claim_batches(id, &refs, &dropped);
+        let protected = protected_in(chain);
         self.blocks.add(Block {
             id,
             entry,
             extents: extents_of(chain),
             refs,
-            protected: protected_in(chain),
+            dropped: self.members_dropped(chain, &protected),
+            protected,
             body,
             compressed_at_ms: chain.compressed_at,
             validity: Validity::InForce,
@@ -102,6 +104,27 @@ impl Facts {
             first: tool(records.first()),
             last: tool(records.last()),
         }
+    }
+
+    /// The archived results among those that a chain names as dropped; `None` if it names none, or any
+    /// that is neither archived nor protected: what it means then is for the span to tell.
+    fn members_dropped(
+        &self,
+        chain: &entry::Chain,
+        protected: &[OccurrenceKey],
+    ) -> Option<Vec<Member>> {
+        let mut members = BTreeSet::new();
+        for key in chain.dropped_occurrence_keys.as_ref()? {
+            let key = OccurrenceKey::parse(key);
+            match self.archive.member(&key) {
+                Some(member) => {
+                    members.insert(member);
+                }
+                None if protected.contains(&key) => {}
+                None => return None,
+            }
+        }
+        Some(members.into_iter().collect())
     }
 
     /// Hands the batches to a block all of whose results it takes out of the context. `dropped` says

@@ -5,6 +5,7 @@ use super::placement::{Placed, Placement, Run};
 use super::{View, plan_position};
 use crate::engine::basis::{Basis, Misfit, Span};
 use crate::engine::block::{self, Block, ProtectedOutput, Validity};
+use crate::engine::facts::Member;
 use crate::engine::ids::BlockId;
 use crate::engine::plan::{Aspect, Change, Inserted, InsertedPart};
 use crate::engine::size::Size;
@@ -289,13 +290,15 @@ impl View {
                 Some(Kind::Assistant(assistant)) => {
                     dropped.push(at);
                     for result in assistant.calls.iter().filter_map(|call| call.result) {
-                        if !Self::is_in_record(basis, result)? {
-                            let key = basis.transcript.key_at(result);
-                            let shows = key.is_some_and(|key| block.protects(&key));
-                            if !shows && result >= span.to {
-                                // It came when its turn was gone from the context.
-                                continue;
-                            }
+                        let member = member_in(basis, result)?;
+                        let key = basis.transcript.key_at(result);
+                        let shows = key.is_some_and(|key| block.protects(&key));
+                        let is_own = shows || member.is_some_and(|member| block.drops(member));
+                        if !is_own && result >= span.to {
+                            // It came when its turn was gone from the context.
+                            continue;
+                        }
+                        if member.is_none() {
                             if !shows {
                                 return Err(Misfit::Unarchived);
                             }
@@ -319,14 +322,6 @@ impl View {
         Ok(())
     }
 
-    fn is_in_record(basis: &Basis, at: Position) -> Result<bool, Misfit> {
-        let result = basis.transcript.result(at).ok_or(Misfit::Unarchived)?;
-        if result.ambiguous {
-            return Err(Misfit::Unarchived);
-        }
-        Ok(basis.member_at(at).is_some())
-    }
-
     fn block_text(basis: &Basis, block: &Block, shown: &[Position]) -> Result<BlockText, Misfit> {
         let mut protected = Vec::new();
         for at in shown {
@@ -347,6 +342,15 @@ impl View {
             plain: write(&block.body),
         })
     }
+}
+
+/// What the archive holds for a result in the span of a block.
+fn member_in(basis: &Basis, at: Position) -> Result<Option<Member>, Misfit> {
+    let result = basis.transcript.result(at).ok_or(Misfit::Unarchived)?;
+    if result.ambiguous {
+        return Err(Misfit::Unarchived);
+    }
+    Ok(basis.member_at(at))
 }
 
 /// Whether a block shows the result at a position, which it covers.
