@@ -8,7 +8,7 @@ use decant_host::{
 };
 use serde_json::json;
 
-use crate::long::{Lane, Said, summary};
+use crate::long::{Lane, Said, Steps, summary};
 
 /// The component and one session in it.
 pub(crate) struct Component {
@@ -24,6 +24,8 @@ pub(crate) struct Log {
     pub(crate) entries: Vec<LogEntry>,
     /// Whether the texts of results are thrown away instead of kept.
     pub(crate) forgets_results: bool,
+    /// What a load that is about to come reads: copies that it may have.
+    unread: Option<Vec<LogEntry>>,
     pub(crate) notices: Vec<Notice>,
     jobs: JobQueue,
 }
@@ -49,13 +51,24 @@ impl Lane for Component {
         }
     }
 
-    fn reopen(&mut self) {
+    fn load(&mut self, now_ms: u64) -> Steps {
         let transcript = self.session.transcript().to_vec();
-        let session = self
-            .decant
-            .open(Self::options(&self.config), self.log.clone());
-        self.session = session.expect("the session opens");
-        self.session.replace_all(transcript);
+        let mut log = self.log.lock().expect("not poisoned");
+        log.unread = Some(log.entries.clone());
+        drop(log);
+        let mut steps = Steps::default();
+        let opened = steps.timed("open, lean, restore", || {
+            self.decant
+                .open(Self::options(&self.config), self.log.clone())
+        });
+        self.session = opened.expect("the session opens");
+        self.log.lock().expect("not poisoned").unread = None;
+        steps.timed("convert, sync", || {
+            self.session.replace_all(transcript);
+            self.session.query_tool_offered(true);
+        });
+        steps.timed("plan, render", || self.plan(now_ms));
+        steps
     }
 
     fn say(&mut self, said: Said, at_ms: u64) {
@@ -145,6 +158,10 @@ impl Environment for Log {
     }
 
     fn entries(&mut self, from: usize) -> Result<Vec<LogEntry>, HostError> {
+        if let Some(unread) = &mut self.unread {
+            let piece = unread.len().min(64);
+            return Ok(unread.drain(..piece).collect());
+        }
         let rest = self.entries.get(from..).unwrap_or_default();
         Ok(rest.iter().take(64).cloned().collect())
     }

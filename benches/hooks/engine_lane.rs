@@ -1,15 +1,18 @@
 //! The engine as it is, with a host that keeps everything in memory.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
 
 use decant::engine::hook::Hook;
 use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
-use decant::engine::ids::{EntryId, JobId};
+use decant::engine::ids::{EntryId, JobId, OccurrenceKey};
 use decant::engine::message::{Message, Part, Role, StopReason, ToolCall};
 use decant::engine::session::{LogEntry, Session, SessionInfo};
+use decant::engine::size::utf16_len;
+use decant_host::lean;
 use serde_json::json;
 
-use crate::long::{Lane, Said, summary};
+use crate::long::{Lane, Said, Steps, summary};
 
 /// A session, its host and the host's transcript.
 pub(crate) struct Native {
@@ -39,6 +42,33 @@ fn opened(config: &str) -> Session {
         .0
 }
 
+/// A message as it crosses at a load: of a known result the size instead of the text.
+fn crossing(message: &Message, known: &BTreeSet<OccurrenceKey>) -> Message {
+    let Role::ToolResult { call_id, .. } = &message.role else {
+        return message.clone();
+    };
+    let key = OccurrenceKey::new(call_id.clone(), message.at_ms);
+    if !known.contains(&key) {
+        return message.clone();
+    }
+    let size = |part: &Part| match part {
+        Part::Text(text) => {
+            let count = |n: u64| u32::try_from(n).expect("no text is so long");
+            let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+            Part::Withheld {
+                chars: count(utf16_len(text)),
+                ascii: count(ascii),
+            }
+        }
+        part => part.clone(),
+    };
+    Message {
+        role: message.role.clone(),
+        content: message.content.iter().map(size).collect(),
+        at_ms: message.at_ms,
+    }
+}
+
 impl Native {
     fn sync(&mut self) {
         let tail = self.transcript.get(self.n_synced as usize..);
@@ -62,12 +92,36 @@ impl Lane for Native {
         }
     }
 
-    fn reopen(&mut self) {
-        self.session = opened(&self.config);
-        let entries = self.memory.entries.clone();
-        self.session.restore(entries).expect("it has just opened");
-        self.n_synced = 0;
-        self.revision = None;
+    fn load(&mut self, now_ms: u64) -> Steps {
+        let mut entries = self.memory.entries.clone();
+        self.memory.now_ms = now_ms;
+        let mut steps = Steps::default();
+        self.session = steps.timed("open", || opened(&self.config));
+        steps.timed("lean", || {
+            for entry in &mut entries {
+                if let Cow::Owned(data) = lean(&entry.kind, &entry.data) {
+                    entry.data = data;
+                }
+            }
+        });
+        let restored = steps.timed("restore: parse", || self.session.restore(entries));
+        restored.expect("it has just opened");
+        let known = steps.timed("known results: facts", || self.session.known_results());
+        let messages = steps.timed("withhold", || {
+            let known: BTreeSet<OccurrenceKey> = known.into_iter().collect();
+            let messages = self.transcript.iter();
+            messages.map(|message| crossing(message, &known)).collect()
+        });
+        let synced = steps.timed("sync", || self.session.sync(0, messages));
+        synced.expect("in range");
+        self.n_synced = u32::try_from(self.transcript.len()).expect("no session is so long");
+        steps.timed("status: renew", || self.session.status());
+        let update = steps.timed("plan", || {
+            let mut hook = Hook::new(now_ms, &mut self.memory);
+            self.session.plan(None, &mut hook)
+        });
+        self.revision = update.map(|update| update.revision);
+        steps
     }
 
     fn say(&mut self, said: Said, at_ms: u64) {

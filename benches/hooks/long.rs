@@ -1,5 +1,7 @@
 //! A long session as a host plays it, whichever way its calls go to the pruner.
 
+use std::time::{Duration, Instant};
+
 /// Turns of a chain: with the user's message and the final reply a chain has 20 messages.
 pub(crate) const TURNS_PER_CHAIN: usize = 9;
 
@@ -11,13 +13,33 @@ pub(crate) enum Said {
     Reply(String),
 }
 
+/// What the steps of something took.
+#[derive(Default)]
+pub(crate) struct Steps(pub(crate) Vec<(&'static str, Duration)>);
+
+impl Steps {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark takes the time")]
+    pub(crate) fn timed<T>(&mut self, name: &'static str, step: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = std::hint::black_box(step());
+        self.0.push((name, began.elapsed()));
+        done
+    }
+}
+
 /// The way to a pruner.
 pub(crate) trait Lane: Sized {
     /// Opens a session on a log that is empty.
     fn open(config: &str) -> Self;
 
     /// Opens the same session anew: from its log, with its transcript.
-    fn reopen(&mut self);
+    fn reopen(&mut self) {
+        self.load(0);
+    }
+
+    /// The same, step by step and timed, with the first plan. What only the benchmark has to do is
+    /// not in it.
+    fn load(&mut self, now_ms: u64) -> Steps;
 
     /// Adds a message to the transcript.
     fn say(&mut self, said: Said, at_ms: u64);
@@ -40,6 +62,7 @@ pub(crate) struct Long<L> {
     pub(crate) n_messages: usize,
     /// Bytes, and UTF-16 code units, of a tool result.
     result_chars: usize,
+    pub(crate) turns_per_chain: usize,
     n_calls: usize,
     now_ms: u64,
 }
@@ -49,6 +72,7 @@ impl<L: Lane> Long<L> {
         Self {
             lane: L::open(config),
             result_chars,
+            turns_per_chain: TURNS_PER_CHAIN,
             n_messages: 0,
             n_calls: 0,
             now_ms: 1_700_000_000_000,
@@ -59,7 +83,7 @@ impl<L: Lane> Long<L> {
     pub(crate) fn grow_to(&mut self, n_messages: usize) {
         while self.n_messages < n_messages {
             self.user();
-            self.turns(TURNS_PER_CHAIN);
+            self.turns(self.turns_per_chain);
             self.flush();
         }
     }

@@ -2,14 +2,17 @@
 //!
 //! Hooks make a session longer, so none is timed over and over on the same one: each sample takes a
 //! few hooks, and the session is made anew once it has grown by a tenth.
+//!
+//! `cargo bench --bench hooks -- load` shows instead what each step of a load takes.
 
 mod component_lane;
 mod engine_lane;
+mod load;
 mod long;
 
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group};
 
 use component_lane::Component;
 use engine_lane::Native;
@@ -57,10 +60,9 @@ fn plan_after_flush<L: Lane>(long: &mut Long<L>) -> Duration {
 }
 
 fn restore<L: Lane>(long: &mut Long<L>) -> Duration {
-    timed(|| {
-        long.lane.reopen();
-        long.plan()
-    })
+    let now_ms = long.tick();
+    let steps = long.lane.load(now_ms).0;
+    steps.into_iter().map(|(_, took)| took).sum()
 }
 
 fn wait_for_flush<L: Lane>(long: &mut Long<L>) {
@@ -122,4 +124,13 @@ criterion_group! {
         .measurement_time(Duration::from_millis(500));
     targets = hooks
 }
-criterion_main!(benches);
+
+fn main() {
+    if std::env::args().any(|argument| argument == "load") {
+        load::table::<Native>("engine");
+        load::table::<Component>("component");
+        return;
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

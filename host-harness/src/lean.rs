@@ -11,12 +11,13 @@ const TEXT: &[u8] = br#""resultText":""#;
 /// The kinds of entries that hold texts, and the member that a call needs to do without.
 const HASHES: [(&str, &[u8]); 2] = [
     ("context-prune-index", br#""contentHash":""#),
-    ("context-prune-alias", br#""rawHash":""#),
+    ("context-prune-dedup-alias", br#""rawHash":""#),
 ];
 
 /// An entry's data without the texts of its results. It is the data as it is if the pruner needs
 /// them to make their hashes, or if it is in doubt.
-pub(crate) fn lean<'a>(kind: &str, data: &'a str) -> Cow<'a, str> {
+#[must_use]
+pub fn lean<'a>(kind: &str, data: &'a str) -> Cow<'a, str> {
     let Some((_, hash)) = HASHES.iter().find(|(known, _)| *known == kind) else {
         return Cow::Borrowed(data);
     };
@@ -144,8 +145,8 @@ mod tests {
         }
         let data = r#"{"contentHash":"h","resultText":"a"}"#;
         assert_eq!(lean("context-prune-chain", data), data);
-        assert_eq!(lean("context-prune-alias", data), data);
+        assert_eq!(lean("context-prune-dedup-alias", data), data);
         let alias = |text: &str| format!(r#"{{"own":{{"rawHash":"h","resultText":"{text}"}}}}"#);
-        assert_eq!(lean("context-prune-alias", &alias("a")), alias(""));
+        assert_eq!(lean("context-prune-dedup-alias", &alias("a")), alias(""));
     }
 }

@@ -60,6 +60,7 @@ pub use environment::Environment;
 pub use file_host::FileHost;
 pub use instance::Limits;
 pub use jobs::JobQueue;
+pub use lean::lean;
 pub use memory_host::MemoryHost;
 pub use message::{Message, NotAMessage};
 pub use render::{Plan, apply};

@@ -40,7 +40,7 @@ export interface SessionManager {
 const KIND_PREFIX = "context-prune-";
 /** Kinds of entries that hold texts of results. */
 const INDEX_KIND = "context-prune-index";
-const ALIAS_KIND = "context-prune-alias";
+const ALIAS_KIND = "context-prune-dedup-alias";
 
 /** Appends to, and reads from, one session. */
 export class SessionLog {

@@ -24,7 +24,7 @@ test("a load has no texts of results that have a hash, and the session keeps the
 });
 
 test("an alias does without its own text if it has its hash", () => {
-	const alias = (own) => lean({ type: "custom", customType: "context-prune-alias", data: { own } }).data.own;
+	const alias = (own) => lean({ type: "custom", customType: "context-prune-dedup-alias", data: { own } }).data.own;
 	assert.equal(alias({ resultText: "a", contentHash: "h", rawHash: "r" }).resultText, "");
 	assert.equal(alias({ resultText: "a", contentHash: "h" }).resultText, "a");
 	assert.equal(alias(undefined), undefined);
