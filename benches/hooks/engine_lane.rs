@@ -1,6 +1,5 @@
 //! The engine as it is, with a host that keeps everything in memory.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
 use decant::engine::hook::Hook;
@@ -54,9 +53,14 @@ fn crossing(message: &Message, known: &BTreeSet<OccurrenceKey>) -> Message {
     let size = |part: &Part| match part {
         Part::Text(text) => {
             let count = |n: u64| u32::try_from(n).expect("no text is so long");
-            let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+            let chars = utf16_len(text);
+            // In ASCII a code unit is a byte.
+            let ascii = match chars == text.len() as u64 {
+                true => chars,
+                false => text.bytes().filter(u8::is_ascii).count() as u64,
+            };
             Part::Withheld {
-                chars: count(utf16_len(text)),
+                chars: count(chars),
                 ascii: count(ascii),
             }
         }
@@ -93,16 +97,17 @@ impl Lane for Native {
     }
 
     fn load(&mut self, now_ms: u64) -> Steps {
-        let mut entries = self.memory.entries.clone();
         self.memory.now_ms = now_ms;
         let mut steps = Steps::default();
         self.session = steps.timed("open", || opened(&self.config));
-        steps.timed("lean", || {
-            for entry in &mut entries {
-                if let Cow::Owned(data) = lean(&entry.kind, &entry.data) {
-                    entry.data = data;
-                }
-            }
+        let entries = steps.timed("lean", || {
+            let lean = |entry: &LogEntry| LogEntry {
+                id: entry.id.clone(),
+                kind: entry.kind.clone(),
+                data: lean(&entry.kind, &entry.data).into_owned(),
+                at_ms: entry.at_ms,
+            };
+            self.memory.entries.iter().map(lean).collect()
         });
         let restored = steps.timed("restore: parse", || self.session.restore(entries));
         restored.expect("it has just opened");

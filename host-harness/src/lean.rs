@@ -24,10 +24,10 @@ pub fn lean<'a>(kind: &str, data: &'a str) -> Cow<'a, str> {
     let Some(texts) = texts(data.as_bytes()) else {
         return Cow::Borrowed(data);
     };
-    let n_hashes = members(data.as_bytes(), hash).count();
-    if texts.is_empty() || texts.len() > n_hashes {
+    if texts.is_empty() {
         return Cow::Borrowed(data);
     }
+    let n_texts = texts.len();
     let left_out: usize = texts.iter().map(ExactSizeIterator::len).sum();
     let mut lean = String::with_capacity(data.len() - left_out);
     let mut from = 0;
@@ -36,17 +36,24 @@ pub fn lean<'a>(kind: &str, data: &'a str) -> Cow<'a, str> {
         from = text.end;
     }
     lean.push_str(&data[from..]);
+    // No key stands within a text.
+    if n_texts > members(lean.as_bytes(), hash).count() {
+        return Cow::Borrowed(data);
+    }
     Cow::Owned(lean)
 }
 
 /// Where the texts of results stand that are not empty; `None` if one has no end.
 fn texts(data: &[u8]) -> Option<Vec<Range<usize>>> {
     let mut texts = Vec::new();
-    for start in members(data, TEXT) {
+    let mut from = 0;
+    while let Some(start) = members(&data[from..], TEXT).next() {
+        let start = from + start;
         let end = start + string_len(&data[start..])?;
         if end > start {
             texts.push(start..end);
         }
+        from = end;
     }
     Some(texts)
 }
