@@ -29,6 +29,9 @@ pub struct Basis {
     pub epoch: Epoch,
     /// What old records, which name no time, mean in the transcript.
     bindings: Bindings,
+    /// What the archive holds for each position, while everything is looked at anew and neither of
+    /// them changes.
+    members: Option<Vec<Option<Member>>>,
     /// The transcript that the host has replaced as a whole, until the next pass over the new one.
     replaced: Option<Transcript>,
 }
@@ -97,6 +100,7 @@ impl Basis {
             rules,
             epoch: Epoch::default(),
             bindings: Bindings::default(),
+            members: None,
             replaced: None,
         }
     }
@@ -104,6 +108,9 @@ impl Basis {
     /// What the archive holds for the result at a position.
     #[must_use]
     pub fn member_at(&self, at: Position) -> Option<Member> {
+        if let Some(members) = &self.members {
+            return members.get(at).copied().flatten();
+        }
         let slot = self.transcript.slot(at)?;
         let result = slot.as_result()?;
         if result.ambiguous {
@@ -310,6 +317,13 @@ impl Basis {
         }
         self.find_turn_base();
         self.bindings = Bindings::of(&self.facts, &self.transcript);
+        let members = (0..self.transcript.len()).map(|at| self.member_at(at));
+        self.members = Some(members.collect());
+    }
+
+    /// Everything has been looked at anew: from here on facts and messages come.
+    pub fn open_up(&mut self) {
+        self.members = None;
     }
 
     /// The text of a batch's summary, as it was appended.

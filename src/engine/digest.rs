@@ -38,14 +38,6 @@ impl ContentHash {
     }
 }
 
-impl ContentHash {
-    /// Whether it is the hash of an empty output of this tool.
-    #[must_use]
-    pub fn is_of_nothing(&self, tool: &str) -> bool {
-        self.raw.is_none() && *self == Self::of(tool, "")
-    }
-}
-
 /// The text with line ends of one kind, no blanks and tabs before them, and no white space around
 /// it.
 ///
@@ -97,11 +89,10 @@ pub fn parse_hex(written: &str) -> Option<Hash> {
     if written.len() != 40 || !written.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
+    let mut digits = written.chars().filter_map(|digit| digit.to_digit(16));
     let mut hash = Hash::default();
-    for (at, byte) in hash.iter_mut().enumerate() {
-        let start = at.saturating_mul(2);
-        let digits = written.get(start..start.saturating_add(2))?;
-        *byte = u8::from_str_radix(digits, 16).ok()?;
+    for byte in &mut hash {
+        *byte = u8::try_from(digits.next()? << 4 | digits.next()?).ok()?;
     }
     Some(hash)
 }

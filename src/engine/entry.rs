@@ -126,7 +126,7 @@ pub fn raw_arguments(arguments: &str) -> Box<RawValue> {
 }
 
 /// Details of a [`SUMMARY`] message.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SummaryDetails {
     pub tool_call_refs: Vec<SummaryRef>,

@@ -49,6 +49,8 @@ pub struct Facts {
     last_flush: u32,
     /// What flushes have written that are not committed yet, by the flush's number.
     staged: BTreeMap<u32, Vec<Staged>>,
+    /// The hash of an empty output, by tool.
+    of_nothing: BTreeMap<String, ContentHash>,
 }
 
 /// An entry that waits for the commit of its flush.
@@ -159,10 +161,9 @@ impl Facts {
         self.archive.original(member).map(|record| record.name)
     }
 
-    /// The committed batch that a summary message speaks of; `details` is the message's JSON text.
+    /// The committed batch that a summary message speaks of.
     #[must_use]
-    pub fn batch_of_details(&self, details: &str) -> Option<BatchId> {
-        let details: entry::SummaryDetails = serde_json::from_str(details).unwrap_or_default();
+    pub fn batch_of_details(&self, details: &entry::SummaryDetails) -> Option<BatchId> {
         let first = details.tool_call_refs.first()?;
         let id = self.archive.batch_named(Ref::parse(&first.short_id)?)?;
         let batch = self.archive.batch(id)?;
@@ -200,19 +201,23 @@ impl Facts {
     ///
     /// What old programs wrote can be read only with what comes later: records whose names are given
     /// nowhere must get none that is, and summaries may be written behind their records.
-    pub fn load(&mut self, entries: Vec<(Stamp, Fact)>) {
-        for (stamp, fact) in &entries {
+    pub fn load(&mut self, mut entries: Vec<(Stamp, Fact)>) {
+        for (stamp, fact) in &mut entries {
             self.foresee(stamp, fact);
         }
         for (stamp, fact) in entries {
-            self.apply(stamp, fact);
+            self.apply_foreseen(stamp, fact);
         }
     }
 
     /// Applies one entry of the log, which bears this stamp there. Says what has changed: nothing
     /// yet, if the entry waits for the commit of its flush.
-    pub fn apply(&mut self, stamp: Stamp, fact: Fact) -> Changes {
-        self.foresee(&stamp, &fact);
+    pub fn apply(&mut self, stamp: Stamp, mut fact: Fact) -> Changes {
+        self.foresee(&stamp, &mut fact);
+        self.apply_foreseen(stamp, fact)
+    }
+
+    fn apply_foreseen(&mut self, stamp: Stamp, fact: Fact) -> Changes {
         let mut changes = Changes::default();
         match fact {
             Fact::Summary(_) => self.summaries.pass(&stamp.entry),
@@ -246,15 +251,15 @@ impl Facts {
         changes
     }
 
-    /// Notes the names that an entry uses, and the summary that it is.
-    fn foresee(&mut self, stamp: &Stamp, fact: &Fact) {
+    /// Notes the names that an entry uses, and the summary that it is: that is taken out of it.
+    fn foresee(&mut self, stamp: &Stamp, fact: &mut Fact) {
         let number = |flush: Option<u32>| flush.filter(|number| *number <= MAX_NUMBER).unwrap_or(0);
         let flush = match fact {
             Fact::Summary(message) => {
-                self.summaries.note(stamp, message);
                 for named in &message.details.tool_call_refs {
                     self.reserve(&named.short_id);
                 }
+                self.summaries.note(stamp, message);
                 message.details.flush
             }
             Fact::Index(index) => {

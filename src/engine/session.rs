@@ -329,6 +329,7 @@ impl Session {
         if std::mem::take(&mut self.is_stale) {
             self.basis.settle_in();
             self.view.renew(&self.basis);
+            self.basis.open_up();
             self.let_go();
         }
     }

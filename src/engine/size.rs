@@ -13,6 +13,15 @@ pub fn utf16_len(text: &str) -> u64 {
     text.chars().map(|c| c.len_utf16() as u64).sum()
 }
 
+/// The length of a text in UTF-16 code units, and how many of them are ASCII.
+fn counts(text: &str) -> (u64, u64) {
+    if text.is_ascii() {
+        return (text.len() as u64, text.len() as u64);
+    }
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    (utf16_len(text), ascii as u64)
+}
+
 /// What an image costs, whatever its data weighs: providers bill by area, 1,000 to 2,000 tokens.
 const OPAQUE_TOKENS: u64 = 1_200;
 
@@ -30,8 +39,7 @@ impl Size {
     /// underrated, at the price of overrating accented Latin.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
-        let chars = utf16_len(text);
-        let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+        let (chars, ascii) = counts(text);
         Self::of_counts(chars, ascii)
     }
 
@@ -48,10 +56,7 @@ impl Size {
     #[must_use]
     pub fn of_joined_text(content: &[Part]) -> Self {
         let counts = content.iter().filter_map(|part| match part {
-            Part::Text(text) => Some((
-                utf16_len(text),
-                text.bytes().filter(u8::is_ascii).count() as u64,
-            )),
+            Part::Text(text) => Some(counts(text)),
             Part::Withheld { chars, ascii } => Some((u64::from(*chars), u64::from(*ascii))),
             Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => None,
         });

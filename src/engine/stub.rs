@@ -66,6 +66,10 @@ pub fn purged_arguments(size: u64) -> String {
 /// Whether arguments, a JSON text, are what [`purged_arguments`] writes: they are not purged again.
 #[must_use]
 pub fn are_purged(arguments: &str) -> bool {
+    // Few are, and arguments may be long.
+    if !arguments.contains("_purged") && !arguments.contains('\\') {
+        return false;
+    }
     let fields: Result<BTreeMap<&str, String>, _> = serde_json::from_str(arguments);
     fields.is_ok_and(|fields| {
         let marker = fields.get("_purged");
@@ -81,6 +85,10 @@ pub fn are_purged(arguments: &str) -> bool {
 /// Source: field report E09.
 #[must_use]
 pub fn quotes_marker(text: &str) -> Option<&'static str> {
+    // What all of them begin with, and most texts are without.
+    if !text.contains(['<', '[', '\\']) {
+        return None;
+    }
     let has_tag = |tag: &str| {
         let name = tag.trim_start_matches('<');
         text.contains(tag)

@@ -112,18 +112,26 @@ impl View {
             }
         }
         self.candidates.renew(basis);
+        // What a block takes the place of is looked at once, for the block's account.
         for at in 0..basis.transcript.len() {
             self.note(basis, at);
-            self.settle(basis, at);
+            let settled = self.settling(basis).message(at);
+            self.ledger.set(Item::Message(at), settled.effects);
         }
         for block in basis.facts.blocks().all() {
             self.await_block(basis, block.id);
         }
         self.place_waiting(basis);
+        for at in 0..basis.transcript.len() {
+            if !self.layout.is_covered(at) {
+                self.settle(basis, at);
+            }
+        }
         for (batch, _) in basis.facts.archive().batches() {
             self.settle_summary(basis, batch);
         }
-        self.settle_due(basis);
+        // What is due has just been settled with everything else.
+        self.take_due(basis);
         self.plan.finish_anew();
     }
 
@@ -308,27 +316,30 @@ impl View {
 
     /// Enters a tool result into the accounts.
     fn note_result(&mut self, basis: &Basis, at: Position) {
-        let (Some(result), Some(key)) = (basis.transcript.result(at), basis.transcript.key_at(at))
-        else {
+        let Some(result) = basis.transcript.result(at) else {
             return;
         };
+        let detail = || {
+            let key = basis.transcript.key_at(at)?;
+            Some(format!("occurrence={key}"))
+        };
         if result.ambiguous {
-            let detail = format!("occurrence={key}");
-            self.oddities.push(("ambiguous-result", detail));
+            self.oddities
+                .extend(detail().map(|detail| ("ambiguous-result", detail)));
             return;
         }
         let member = basis.member_at(at);
         let Some(site) = self.settling(basis).site_in_context(at) else {
-            let detail = format!("occurrence={key}");
-            self.oddities.push(("orphan-result", detail));
+            self.oddities
+                .extend(detail().map(|detail| ("orphan-result", detail)));
             if member.is_none() && result.text_size.chars > 0 {
                 self.orphans.insert(at);
             }
             return;
         };
         let is_recovered = result.tool == query::TOOL_NAME;
-        let is_archived_only = basis.standing_at(at) == Some(&Standing::Archived);
-        let is_open = member.is_none() || is_archived_only;
+        let is_archived_only = || basis.standing_at(at) == Some(&Standing::Archived);
+        let is_open = member.is_none() || is_archived_only();
         let is_protected = basis.is_protected(at);
         self.due.note(basis, at, site);
         if is_open && !is_recovered && !is_protected && !basis.is_skipped(at) {

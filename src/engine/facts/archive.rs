@@ -296,10 +296,14 @@ impl Archive {
     pub(super) fn insert(&mut self, record: Record, hash: Option<ContentHash>) -> RecordId {
         self.reserve_name(record.name);
         self.has_bare_keys |= record.key.at_ms.is_none();
-        let id = match self.members.get(&record.key) {
-            Some(Member::Record(id)) => *id,
-            Some(Member::Alias(_)) | None => RecordId(self.records.len()),
+        let next = RecordId(self.records.len());
+        let member = self.members.entry(record.key.clone());
+        let member = member.or_insert(Member::Record(next));
+        let id = match *member {
+            Member::Record(id) => id,
+            Member::Alias(_) => next,
         };
+        *member = Member::Record(id);
         if let Some(ContentHash { normalized, raw }) = hash {
             self.by_hash
                 .entry((normalized, record.is_error))
@@ -309,7 +313,6 @@ impl Archive {
             self.unshown.insert(Member::Record(id));
         }
         self.by_name.insert(record.name, id);
-        self.members.insert(record.key.clone(), Member::Record(id));
         match self.records.get_mut(id.0) {
             Some(known) => *known = record,
             None => self.records.push(record),

@@ -66,7 +66,7 @@ impl Facts {
             } else {
                 Standing::Archived
             };
-            let is_empty = call.spill_path.is_none() && hash.is_of_nothing(&call.tool_name);
+            let is_empty = call.spill_path.is_none() && self.is_of_nothing(&hash, &call.tool_name);
             let mut record = record_of(call, name, key, standing, &stamp.entry, place);
             record.archived_at_ms = stamp.at_ms;
             record.shown = !index.from_next_epoch;
@@ -76,6 +76,16 @@ impl Facts {
         if is_summarized {
             self.apply_batch(records, index.flush, summary, changes);
         }
+    }
+
+    /// Whether it is the hash of an empty output of this tool.
+    fn is_of_nothing(&mut self, hash: &ContentHash, tool: &str) -> bool {
+        if let Some(of_nothing) = self.of_nothing.get(tool) {
+            return hash == of_nothing;
+        }
+        let of_nothing = ContentHash::of(tool, "");
+        self.of_nothing.insert(tool.to_owned(), of_nothing);
+        *hash == of_nothing
     }
 
     /// The name of a call: as its entry has it, else as its summary has it, else the one that the

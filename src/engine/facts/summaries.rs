@@ -36,13 +36,14 @@ pub(super) struct Summary {
 }
 
 impl SummaryLog {
-    /// Notes a summary, once.
-    pub(super) fn note(&mut self, stamp: &Stamp, message: &entry::SummaryMessage) {
+    /// Notes a summary, once. What is kept of it is taken out of the message.
+    pub(super) fn note(&mut self, stamp: &Stamp, message: &mut entry::SummaryMessage) {
         if self.by_entry.contains_key(&stamp.entry) {
             return;
         }
         let id = SummaryId(self.all.len());
-        for named in &message.details.tool_call_refs {
+        let refs = std::mem::take(&mut message.details.tool_call_refs);
+        for named in &refs {
             self.by_key.entry(key_of(named)).or_default().push(id);
         }
         self.by_entry.insert(stamp.entry.clone(), id);
@@ -50,8 +51,8 @@ impl SummaryLog {
             entry: stamp.entry.clone(),
             at_ms: stamp.at_ms,
             size: Size::of_text(&message.content),
-            refs: message.details.tool_call_refs.clone(),
-            text: Some(message.content.clone()),
+            refs,
+            text: Some(std::mem::take(&mut message.content)),
             is_taken: false,
             is_passed: false,
         });
@@ -78,7 +79,10 @@ impl SummaryLog {
         if let Some(summary) = id.and_then(|id| self.all.get_mut(id.0)) {
             summary.text = None;
             for named in std::mem::take(&mut summary.refs) {
-                self.by_key.remove(&key_of(&named));
+                self.by_key.remove(&OccurrenceKey {
+                    call_id: named.tool_call_id,
+                    at_ms: named.result_timestamp,
+                });
             }
         }
     }

@@ -164,7 +164,6 @@ impl Transcript {
         let Some(key) = slot.as_result().map(|result| result.key(slot.at_ms)) else {
             return;
         };
-        let ambiguous = self.by_key.contains_key(&key);
         let site = self.take_unanswered(&key.call_id);
         let follows = site.is_some_and(|site| {
             self.run_end == at && self.assistants.last() == Some(&site.assistant)
@@ -172,7 +171,7 @@ impl Transcript {
         if follows {
             self.run_end = at + 1;
         }
-        self.by_key.entry(key).or_insert(at);
+        let ambiguous = *self.by_key.entry(key).or_insert(at) != at;
         if let Some(Kind::Result(result)) = self.slots.get_mut(at).map(|slot| &mut slot.kind) {
             result.site = site;
             result.displaced = site.is_some() && !follows;

@@ -2,7 +2,7 @@
 
 use super::{CallSite, Position};
 use crate::engine::block::is_block;
-use crate::engine::entry::SUMMARY;
+use crate::engine::entry::{SUMMARY, SummaryDetails};
 use crate::engine::ids::{OccurrenceKey, Ref};
 use crate::engine::message::{Message, Part, Role, StopReason};
 use crate::engine::protect::path_argument;
@@ -23,9 +23,9 @@ pub enum Kind {
     User,
     Assistant(Assistant),
     Result(ToolResult),
-    /// A `context-prune-summary` message; carries its details, a JSON text.
+    /// A `context-prune-summary` message.
     Summary {
-        details: String,
+        details: SummaryDetails,
     },
     /// A custom message of another kind, or a host's summary of what it cut away: it can begin a
     /// chain.
@@ -99,7 +99,9 @@ impl Slot {
                 ref tool,
                 is_error,
             } => Kind::Result(result_of(call_id, tool, is_error, &message)),
-            Role::Custom { kind, details } if kind == SUMMARY => Kind::Summary { details },
+            Role::Custom { kind, details } if kind == SUMMARY => Kind::Summary {
+                details: serde_json::from_str(&details).unwrap_or_default(),
+            },
             Role::Custom { .. } => Kind::Prompt,
             Role::Other { role } if role == "compactionSummary" || role == "branchSummary" => {
                 Kind::Prompt

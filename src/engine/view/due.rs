@@ -77,21 +77,29 @@ impl View {
     }
 
     /// Settles the messages for which something has become due since the last epoch.
-    pub(super) fn settle_due(&mut self, basis: &Basis) {
-        for at in self.purge_due(basis) {
-            if basis.can_purge_all(at) {
-                self.due.purge.remove(&at);
-            }
+    fn settle_due(&mut self, basis: &Basis) {
+        for at in self.take_due(basis) {
             self.settle(basis, at);
+        }
+    }
+
+    /// The messages for which something has become due since this was asked last.
+    pub(super) fn take_due(&mut self, basis: &Basis) -> Vec<Position> {
+        let mut due = self.purge_due(basis);
+        for at in &due {
+            if basis.can_purge_all(*at) {
+                self.due.purge.remove(at);
+            }
         }
         for at in self.recovered_due(basis) {
             self.due.recovered.remove(&at);
-            self.settle(basis, at);
+            due.push(at);
         }
         while let Some(at) = self.next_thinking(basis) {
             self.due.thinking_done += 1;
-            self.settle(basis, at);
+            due.push(at);
         }
+        due
     }
 
     fn purge_due(&self, basis: &Basis) -> Vec<Position> {

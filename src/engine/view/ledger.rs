@@ -109,16 +109,16 @@ pub struct Ledger {
 impl Ledger {
     /// Puts `effects` in the place of what the item had.
     pub fn set(&mut self, item: Item, effects: Vec<Effect>) {
+        for effect in &effects {
+            self.book(*effect, 1);
+        }
         let before = if effects.is_empty() {
             self.effects.remove(&item)
         } else {
-            self.effects.insert(item, effects.clone())
+            self.effects.insert(item, effects)
         };
         for effect in before.unwrap_or_default() {
             self.book(effect, -1);
-        }
-        for effect in effects {
-            self.book(effect, 1);
         }
     }
 

@@ -291,8 +291,7 @@ impl View {
                     dropped.push(at);
                     for result in assistant.calls.iter().filter_map(|call| call.result) {
                         let member = member_in(basis, result)?;
-                        let key = basis.transcript.key_at(result);
-                        let shows = key.is_some_and(|key| block.protects(&key));
+                        let shows = protects(basis, block, result);
                         let is_own = shows || member.is_some_and(|member| block.drops(member));
                         if !is_own && result >= span.to {
                             // It came when its turn was gone from the context.
@@ -355,8 +354,13 @@ fn member_in(basis: &Basis, at: Position) -> Result<Option<Member>, Misfit> {
 
 /// Whether a block shows the result at a position, which it covers.
 fn is_shown_in(basis: &Basis, block: &Block, at: Position) -> bool {
-    let key = basis.transcript.key_at(at);
-    key.is_some_and(|key| block.protects(&key)) && basis.member_at(at).is_none()
+    protects(basis, block, at) && basis.member_at(at).is_none()
+}
+
+fn protects(basis: &Basis, block: &Block, at: Position) -> bool {
+    // Most blocks show nothing: no key need be made for it.
+    let key = (!block.protected.is_empty()).then(|| basis.transcript.key_at(at));
+    key.flatten().is_some_and(|key| block.protects(&key))
 }
 
 fn is_summary(basis: &Basis, at: Position) -> bool {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ledger::{Effect, Saved, Strategy};
 use super::placement::Placements;
 use crate::engine::basis::Basis;
+use crate::engine::entry::SummaryDetails;
 use crate::engine::facts::{Batch, BatchId, Member, Standing};
 use crate::engine::plan::{Aspect, Change};
 use crate::engine::size::{Size, utf16_len};
@@ -102,7 +103,7 @@ impl Settling<'_> {
     }
 
     /// Whether a summary message in the transcript stays.
-    fn shows_summary(self, at: Position, details: &str) -> bool {
+    fn shows_summary(self, at: Position, details: &SummaryDetails) -> bool {
         let batch = self
             .basis
             .facts
