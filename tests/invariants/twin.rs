@@ -10,13 +10,12 @@
 use std::sync::{Arc, Mutex};
 
 use decant::engine::config::{CachePolicy, Config};
-use decant::engine::entry::SUMMARY;
 use decant::engine::host::Outcome;
 use decant::engine::message::{Message, Role};
 use decant::engine::plan::{Change, Edit};
 use decant::engine::session::{Node, NodeKind, Status, Usage};
 
-use super::host::{FakeHost, Shared, hold};
+use super::host::{FakeHost, Item, Shared, hold};
 use super::lane::{Account, EngineLane, Lane};
 use super::script::Command;
 
@@ -166,12 +165,12 @@ impl TwinLane {
         let moment = self.moment(plans.is_some());
         let (mut live, mut loaded) = (facts(&mut self.lane), facts(twin));
         if let Some((edits, of_twin)) = plans {
-            live.push(("edits", in_print(edits)));
-            loaded.push(("edits", in_print(of_twin)));
+            live.insert(0, ("edits", in_print(edits)));
+            loaded.insert(0, ("edits", in_print(of_twin)));
         }
         let mut excused = Vec::new();
-        for ((what, live), (_, loaded)) in live.iter().zip(&loaded) {
-            if live == loaded {
+        for ((what, one), (_, other)) in live.iter().zip(&loaded) {
+            if one == other {
                 continue;
             }
             let excuse = EXCUSES
@@ -182,7 +181,7 @@ impl TwinLane {
                 None => {
                     let excused = excused.concat();
                     return Some(format!(
-                        "a load differs in `{what}`\nlive:   {live}\nloaded: {loaded}\nexcused:{excused}"
+                        "a load differs in `{what}`\nlive:   {one}\nloaded: {other}\nexcused:{excused}"
                     ));
                 }
             }
@@ -191,11 +190,12 @@ impl TwinLane {
     }
 
     fn moment(&mut self, is_planned: bool) -> Moment {
-        let is_summary = |message: &&Message| matches!(&message.role, Role::Custom { kind, .. } if kind == SUMMARY);
         let host = hold(&self.host);
-        let entries = host.disk.entries();
-        let written = entries.iter().filter(|entry| entry.kind == SUMMARY);
-        let lacks_summaries = written.count() > self.transcript.iter().filter(is_summary).count();
+        let mut written = host.disk.items.iter().filter_map(|item| match item {
+            Item::Summary(_, message) => Some(message),
+            _ => None,
+        });
+        let lacks_summaries = written.any(|summary| !self.transcript.contains(summary));
         let are_statistics_refused = host.are_statistics_refused;
         drop(host);
         Moment {
