@@ -1,19 +1,19 @@
 //! Which tool calls are never pruned.
 
-use std::collections::BTreeSet;
+use crate::engine::map::Set;
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
 
 use super::config::Config;
 use super::glob::Glob;
+use serde_json::Value;
 
 /// The rules of `protectedTools` and `protectedPaths`.
 #[derive(Clone, Debug)]
 pub struct Protection {
-    names: BTreeSet<String>,
+    names: Set<String>,
     tools: Vec<Glob>,
     paths: Vec<Glob>,
 }
