@@ -36,6 +36,7 @@ pub mod entry;
 pub mod glob;
 pub mod host;
 pub mod ids;
+pub mod json;
 pub mod map;
 pub mod message;
 pub mod order;

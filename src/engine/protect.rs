@@ -8,7 +8,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 
 use super::config::Config;
 use super::glob::Glob;
-use serde_json::Value;
+use super::json::Json;
 
 /// The rules of `protectedTools` and `protectedPaths`.
 #[derive(Clone, Debug)]
@@ -72,8 +72,8 @@ impl<'de> Visitor<'de> for PathArgument {
         let mut path = None;
         while let Some(name) = arguments.next_key::<String>()? {
             if name == "path" {
-                let value: Value = arguments.next_value()?;
-                path = value.as_str().map(str::to_owned);
+                let value: Json = arguments.next_value()?;
+                path = value.as_text().map(str::to_owned);
             } else {
                 arguments.next_value::<IgnoredAny>()?;
             }
