@@ -9,7 +9,7 @@ use std::fmt;
 use std::iter;
 use std::mem;
 use std::ops::{Bound, RangeBounds};
-use std::vec;
+use std::{slice, vec};
 
 /// How many entries are next to each other in memory: adding one moves as many at most.
 const CHUNK: usize = 64;
@@ -38,8 +38,10 @@ impl Order {
             let first = chunk.first().copied();
             first.is_some_and(|slot| compare(slot) != Ordering::Greater)
         };
-        let behind = self.chunks.partition_point(is_before);
-        let chunk = behind.saturating_sub(1);
+        let chunk = match self.chunks.len() {
+            0 | 1 => 0,
+            _ => self.chunks.partition_point(is_before).saturating_sub(1),
+        };
         let slots = self.chunk(chunk);
         match slots.binary_search_by(|slot| compare(*slot)) {
             Ok(at) => match slots.get(at) {
@@ -96,46 +98,60 @@ impl Order {
     }
 }
 
-/// The slots between two places.
+/// The slots between two places: the rest of a chunk, whole chunks, the beginning of a chunk.
 #[derive(Clone)]
 struct Walk<'a> {
-    order: &'a Order,
-    front: Place,
-    back: Place,
+    head: slice::Iter<'a, usize>,
+    chunks: slice::Iter<'a, Vec<usize>>,
+    tail: slice::Iter<'a, usize>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(order: &'a Order, front: Place, back: Place) -> Self {
+        let (first, last) = (order.chunk(front.chunk), order.chunk(back.chunk));
+        let chunks = order.chunks.get(front.chunk.saturating_add(1)..back.chunk);
+        let (head, tail) = if front.chunk == back.chunk {
+            (first.get(front.at..back.at), None)
+        } else if front < back {
+            (first.get(front.at..), last.get(..back.at))
+        } else {
+            (None, None)
+        };
+        Self {
+            head: head.unwrap_or_default().iter(),
+            chunks: chunks.unwrap_or_default().iter(),
+            tail: tail.unwrap_or_default().iter(),
+        }
+    }
 }
 
 impl Iterator for Walk<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        while self.front < self.back {
-            let Place { chunk, at } = self.front;
-            if let Some(slot) = self.order.chunk(chunk).get(at) {
-                self.front.at = at.saturating_add(1);
+        loop {
+            if let Some(slot) = self.head.next() {
                 return Some(*slot);
             }
-            self.front = Place {
-                chunk: chunk.saturating_add(1),
-                at: 0,
-            };
+            match self.chunks.next() {
+                Some(chunk) => self.head = chunk.iter(),
+                None => return self.tail.next().copied(),
+            }
         }
-        None
     }
 }
 
 impl DoubleEndedIterator for Walk<'_> {
     fn next_back(&mut self) -> Option<usize> {
-        while self.front < self.back {
-            let Place { chunk, at } = self.back;
-            if let Some(at) = at.checked_sub(1) {
-                self.back.at = at;
-                return self.order.chunk(chunk).get(at).copied();
+        loop {
+            if let Some(slot) = self.tail.next_back() {
+                return Some(*slot);
             }
-            let chunk = chunk.saturating_sub(1);
-            let at = self.order.chunk(chunk).len();
-            self.back = Place { chunk, at };
+            match self.chunks.next_back() {
+                Some(chunk) => self.tail = chunk.iter(),
+                None => return self.head.next_back().copied(),
+            }
         }
-        None
     }
 }
 
@@ -198,9 +214,8 @@ impl<K, V> Map<K, V> {
     }
 
     fn between(&self, front: Place, back: Place) -> Iter<'_, K, V> {
-        let order = &self.order;
         Iter {
-            walk: Walk { order, front, back },
+            walk: Walk::new(&self.order, front, back),
             slots: &self.slots,
         }
     }
