@@ -153,13 +153,12 @@ impl Config {
     /// # Errors
     /// The text is no JSON object. Carries the parser's words.
     pub fn parse(json: &str) -> Result<(Self, Vec<Notice>), String> {
-        match Json::parse(json)? {
-            Json::Object(object) => Ok(read::read(object)),
-            other => Err(format!(
-                "expected an object, found {}",
-                kind::excerpt(&other)
-            )),
-        }
+        let settings = Json::parse(json)?;
+        let Json::Object(object) = settings else {
+            let found = kind::excerpt(&settings);
+            return Err(format!("expected an object, found {found}"));
+        };
+        Ok(read::read(object))
     }
 
     /// Writes every setting, in a fixed order, and behind the settings of each block what else the

@@ -254,10 +254,10 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match self.0 {
-            SlotMut::Maybe(maybe) => maybe.fill().deserialize(deserializer),
-            slot => slot.deserialize(deserializer),
-        }
+        let SlotMut::Maybe(maybe) = self.0 else {
+            return Err(D::Error::custom("a value or null"));
+        };
+        maybe.fill().deserialize(deserializer)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
