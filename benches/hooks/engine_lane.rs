@@ -6,7 +6,7 @@ use decant::engine::hook::Hook;
 use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::message::{Message, Part, Role, StopReason, ToolCall};
-use decant::engine::session::{LogEntry, Session, SessionInfo};
+use decant::engine::session::{LogEntry, Session};
 use serde_json::json;
 
 use crate::long::{Lane, Said, summary};
@@ -31,12 +31,7 @@ struct Memory {
 }
 
 fn opened(config: &str) -> Session {
-    let info = SessionInfo {
-        id: "long".to_owned(),
-    };
-    Session::open(info, config)
-        .expect("the settings are good")
-        .0
+    Session::open(config).expect("the settings are good").0
 }
 
 impl Native {
