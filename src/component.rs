@@ -74,11 +74,11 @@ fn attempt<T, E: From<Absent> + From<R>, R>(
 
 impl lifecycle::Guest for Pruner {
     fn open(
-        session: lifecycle::SessionInfo,
+        _: lifecycle::SessionInfo,
         config: messages::Json,
     ) -> Result<Vec<notices::Notice>, lifecycle::Error> {
         libc::report_panics();
-        let (opened, notices) = Session::open(session.into(), &config)?;
+        let (opened, notices) = Session::open(&config)?;
         SESSION.with(|slot| {
             let mut slot = slot.try_borrow_mut().map_err(|_| Absent::ReEntered)?;
             if slot.is_some() {

@@ -40,6 +40,8 @@ pub mod glob;
 pub mod hook;
 pub mod host;
 pub mod ids;
+pub mod json;
+pub mod map;
 pub mod message;
 pub mod order;
 pub mod plan;

@@ -44,7 +44,7 @@ fn the_component_exports_the_contract_and_nothing_else() {
 fn the_component_is_smaller_than_a_megabyte() {
     let decant = Decant::new().expect("the component loads");
     assert!(
-        decant.wasm_bytes() < 1_000_000,
+        decant.wasm_bytes() < 750_000,
         "{} bytes",
         decant.wasm_bytes()
     );

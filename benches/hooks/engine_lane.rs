@@ -6,7 +6,7 @@ use decant::engine::hook::Hook;
 use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stamp};
 use decant::engine::ids::{EntryId, JobId, OccurrenceKey};
 use decant::engine::message::{Message, Part, Role, StopReason, ToolCall};
-use decant::engine::session::{LogEntry, Session, SessionInfo};
+use decant::engine::session::{LogEntry, Session};
 use decant::engine::size::utf16_len;
 use decant_host::lean;
 use serde_json::json;
@@ -33,12 +33,7 @@ struct Memory {
 }
 
 fn opened(config: &str) -> Session {
-    let info = SessionInfo {
-        id: "long".to_owned(),
-    };
-    Session::open(info, config)
-        .expect("the settings are good")
-        .0
+    Session::open(config).expect("the settings are good").0
 }
 
 /// A message as it crosses at a load: of a known result the size instead of the text.

@@ -3,6 +3,8 @@
 //! The text is walked token by token: a JSON value would lose the order of keys and the digits of
 //! large numbers.
 
+use super::json::text_of;
+
 /// Deeper than any real call; beyond it the indentation alone could be quadratic in the text.
 const MAX_DEPTH: usize = 100;
 
@@ -155,7 +157,7 @@ fn plain_string(raw: &str) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    text_of(text)
 }
 
 /// Spells a number as JavaScript does. Integers keep all their digits.
@@ -164,7 +166,7 @@ fn plain_number(raw: &str) -> String {
     if raw == "-0" {
         return "0".to_owned();
     }
-    match raw.parse::<f64>() {
+    match serde_json::from_str::<f64>(raw) {
         Ok(number) if is_fraction && number.is_finite() => javascript_number(number),
         _ => raw.to_owned(),
     }
@@ -178,9 +180,11 @@ fn javascript_number(number: f64) -> String {
     if (1e-6..1e21).contains(&size) {
         return number.to_string();
     }
-    let scientific = format!("{number:e}");
+    let scientific = text_of(&number);
     match scientific.split_once('e') {
-        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+        Some((digits, exponent)) if !exponent.starts_with(['-', '+']) => {
+            format!("{}e+{exponent}", digits.trim_end_matches(".0"))
+        }
         _ => scientific,
     }
 }

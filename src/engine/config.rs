@@ -10,9 +10,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value};
-
 use super::host::Notice;
+use super::json::Json;
+use super::map::Map;
 
 /// When pending turns are flushed without being asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub struct Config {
     pub show_status_line: bool,
     /// What the user wrote that is no setting, by key; what stands inside a block is inside an
     /// object of the block's key. Written back as it was read.
-    pub unknown: Map<String, Value>,
+    pub unknown: Map<String, Json>,
 }
 
 impl Config {
@@ -153,14 +153,12 @@ impl Config {
     /// # Errors
     /// The text is no JSON object. Carries the parser's words.
     pub fn parse(json: &str) -> Result<(Self, Vec<Notice>), String> {
-        match serde_json::from_str(json) {
-            Ok(Value::Object(object)) => Ok(read::read(object)),
-            Ok(other) => Err(format!(
-                "expected an object, found {}",
-                kind::excerpt(&other)
-            )),
-            Err(error) => Err(error.to_string()),
-        }
+        let settings = Json::parse(json)?;
+        let Json::Object(object) = settings else {
+            let found = kind::excerpt(&settings);
+            return Err(format!("expected an object, found {found}"));
+        };
+        Ok(read::read(object))
     }
 
     /// Writes every setting, in a fixed order, and behind the settings of each block what else the

@@ -5,8 +5,12 @@
 //! has its default. A new field may be added at any time if readers without it still reach a
 //! consistent state.
 
-use serde::{Deserialize, Serialize};
+mod record;
+
+use serde::Serialize;
 use serde_json::value::RawValue;
+
+use record::record;
 
 /// A summary: a message that the model sees.
 pub const SUMMARY: &str = "context-prune-summary";
@@ -30,30 +34,32 @@ pub const EPOCH: &str = "context-prune-epoch";
 pub const UNDO: &str = "context-prune-undo";
 
 /// Data of an [`INDEX`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Index {
     pub tool_calls: Vec<IndexCall>,
     /// Archived without a summary.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub backfilled: bool,
     /// The refs of backfilled calls, for readers that look for them here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<SummaryRef>,
     /// The entry counts once the flush of this number has been committed; `None`: at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
     /// The calls are stubbed from the next epoch on only, since the model has seen them whole.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_next_epoch: bool,
     /// A recovered output: the refs that it had brought back.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recovered: Option<Vec<String>>,
 }
 
+record!(Index {
+    tool_calls: "toolCalls" always,
+    backfilled: "backfilled" set,
+    refs: "refs" set,
+    flush: "flush" set,
+    from_next_epoch: "fromNextEpoch" set,
+    recovered: "recovered" set,
+});
+
 /// One record of an [`Index`].
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug)]
 pub struct IndexCall {
     pub tool_call_id: String,
     pub tool_name: String,
@@ -65,30 +71,40 @@ pub struct IndexCall {
     pub turn_index: i64,
     /// When the assistant message began.
     pub timestamp: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result_timestamp: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub short_id: Option<String>,
     /// SHA-1 over tool, NUL and normalized text, in hex.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content_hash: Option<String>,
     /// SHA-1 of the text, in hex; only where it is not in normal form.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_hash: Option<String>,
     /// Where the blob is, in words for the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_path: Option<String>,
     /// The blob's name for the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_blob: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result_preview: Option<String>,
     /// Kinds of the parts of the result that are no text.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_parts: Vec<String>,
 }
+
+record!(IndexCall {
+    tool_call_id: "toolCallId" always,
+    tool_name: "toolName" always,
+    args: "args" always,
+    result_text: "resultText" always,
+    is_error: "isError" always,
+    turn_index: "turnIndex" always,
+    timestamp: "timestamp" always,
+    result_timestamp: "resultTimestamp" set,
+    short_id: "shortId" set,
+    content_hash: "contentHash" set,
+    raw_hash: "rawHash" set,
+    spill_path: "spillPath" set,
+    spill_blob: "spillBlob" set,
+    spill_bytes: "spillBytes" set,
+    result_preview: "resultPreview" set,
+    other_parts: "otherParts" set,
+});
 
 impl Default for IndexCall {
     fn default() -> Self {
@@ -126,8 +142,7 @@ pub fn raw_arguments(arguments: &str) -> Box<RawValue> {
 }
 
 /// Details of a [`SUMMARY`] message.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub struct SummaryDetails {
     pub tool_call_refs: Vec<SummaryRef>,
     pub tool_names: Vec<String>,
@@ -135,50 +150,68 @@ pub struct SummaryDetails {
     pub timestamp: u64,
     /// The flush that wrote it: one that was given up half-way leaves its summaries in the
     /// transcript, and the next one speaks of the same calls. Older entries lack it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
 }
 
+record!(SummaryDetails {
+    tool_call_refs: "toolCallRefs" always,
+    tool_names: "toolNames" always,
+    turn_index: "turnIndex" always,
+    timestamp: "timestamp" always,
+    flush: "flush" set,
+});
+
 /// The occurrence that a ref names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SummaryRef {
     pub short_id: String,
     pub tool_call_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result_timestamp: Option<u64>,
 }
 
+record!(SummaryRef {
+    short_id: "shortId" always,
+    tool_call_id: "toolCallId" always,
+    result_timestamp: "resultTimestamp" set,
+});
+
 /// A [`SUMMARY`] message as the log hands it back.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub struct SummaryMessage {
     pub content: String,
     pub details: SummaryDetails,
 }
 
+record!(SummaryMessage {
+    content: "content" always,
+    details: "details" always,
+});
+
 /// Data of an [`ALIAS`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Alias {
     pub new_tool_call_id: String,
     pub original_tool_call_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub new_result_timestamp: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub original_result_timestamp: Option<u64>,
     /// What the duplicate does not share with its original; old entries lack it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub own: Option<IndexCall>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_next_epoch: bool,
 }
 
+record!(Alias {
+    new_tool_call_id: "newToolCallId" always,
+    original_tool_call_id: "originalToolCallId" always,
+    new_result_timestamp: "newResultTimestamp" set,
+    original_result_timestamp: "originalResultTimestamp" set,
+    own: "own" set,
+    flush: "flush" set,
+    from_next_epoch: "fromNextEpoch" set,
+});
+
 /// Data of a [`CHAIN`] entry.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub struct Chain {
     pub block_id: String,
     pub start_user_timestamp: u64,
@@ -188,57 +221,73 @@ pub struct Chain {
     pub tool_refs: Vec<String>,
     pub compressed_at: u64,
     /// The fused summary.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub range_summary_text: Option<String>,
     /// `id@ms` of each dropped result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_occurrence_keys: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protected_tool_call_ids: Vec<String>,
     /// The same as `id@ms`, which tells calls of one id apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub protected_occurrence_keys: Option<Vec<String>>,
     /// `deterministic` for a chain without any summary.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub body_source: Option<String>,
     /// The body, where it is neither the fused summary nor the summaries as they stand.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// Finished turns of an open chain: when the first of them began.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_turn_timestamp: Option<u64>,
     /// The chains that this block stands for, where it is more than one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<MergedChain>,
     /// Blocks whose place this one takes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub supersedes: Vec<String>,
     /// What the dropped assistant messages said, and the calls of theirs that have no record.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped_texts: Vec<DroppedText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
 }
 
+record!(Chain {
+    block_id: "blockId" always,
+    start_user_timestamp: "startUserTimestamp" always,
+    dropped_tool_call_ids: "droppedToolCallIds" always,
+    final_assistant_timestamp: "finalAssistantTimestamp" always,
+    tool_refs: "toolRefs" always,
+    compressed_at: "compressedAt" always,
+    range_summary_text: "rangeSummaryText" set,
+    dropped_occurrence_keys: "droppedOccurrenceKeys" set,
+    protected_tool_call_ids: "protectedToolCallIds" set,
+    protected_occurrence_keys: "protectedOccurrenceKeys" set,
+    body_source: "bodySource" set,
+    body: "body" set,
+    first_turn_timestamp: "firstTurnTimestamp" set,
+    merged: "merged" set,
+    supersedes: "supersedes" set,
+    dropped_texts: "droppedTexts" set,
+    flush: "flush" set,
+});
+
 /// The boundaries of one of several chains that share a block.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MergedChain {
     pub start_user_timestamp: u64,
     pub final_assistant_timestamp: u64,
 }
 
+record!(MergedChain {
+    start_user_timestamp: "startUserTimestamp" always,
+    final_assistant_timestamp: "finalAssistantTimestamp" always,
+});
+
 /// A text of a dropped assistant message, or a call of its as `tool(arguments)`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub struct DroppedText {
     pub turn_index: u32,
     pub text: String,
 }
 
+record!(DroppedText {
+    turn_index: "turnIndex" always,
+    text: "text" always,
+});
+
 /// How a flush ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlushOutcome {
     Summarized,
     /// No summary would have been shorter.
@@ -251,13 +300,40 @@ pub enum FlushOutcome {
     Error,
     /// There was nothing to try; and whatever other programs write.
     #[default]
-    #[serde(other)]
     Empty,
 }
 
+impl FlushOutcome {
+    const ALL: [Self; 6] = [
+        Self::Summarized,
+        Self::SkippedOversized,
+        Self::SkippedTrivial,
+        Self::SkippedDeduped,
+        Self::Error,
+        Self::Empty,
+    ];
+}
+
+impl record::Word for FlushOutcome {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Summarized => "summarized",
+            Self::SkippedOversized => "skipped-oversized",
+            Self::SkippedTrivial => "skipped-trivial",
+            Self::SkippedDeduped => "skipped-deduped",
+            Self::Error => "error",
+            Self::Empty => "empty",
+        }
+    }
+
+    fn set(&mut self, word: &str) {
+        let known = Self::ALL.into_iter().find(|outcome| outcome.word() == word);
+        *self = known.unwrap_or_default();
+    }
+}
+
 /// Data of a [`FRONTIER`] entry.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default)]
 pub struct Frontier {
     pub last_attempted_tool_call_id: String,
     pub last_attempted_tool_name: String,
@@ -270,31 +346,45 @@ pub struct Frontier {
     pub outcome: FlushOutcome,
     /// `id@ms` of each result that was tried and left as it is; `None` in older entries, where all
     /// results up to the last attempted one were tried.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Vec<String>>,
     /// The flush that this entry commits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
     /// The transcript's last message at this epoch, as `Transcript::mark` writes it; `None` if the
     /// flush has pruned nothing, and in older entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch_end: Option<String>,
 }
 
+record!(Frontier {
+    last_attempted_tool_call_id: "lastAttemptedToolCallId" always,
+    last_attempted_tool_name: "lastAttemptedToolName" always,
+    last_attempted_turn_index: "lastAttemptedTurnIndex" always,
+    last_attempted_timestamp: "lastAttemptedTimestamp" always,
+    attempted_batch_count: "attemptedBatchCount" always,
+    attempted_tool_call_count: "attemptedToolCallCount" always,
+    raw_char_count: "rawCharCount" always,
+    summary_char_count: "summaryCharCount" always,
+    outcome: "outcome" always,
+    skipped: "skipped" set,
+    flush: "flush" set,
+    epoch_end: "epochEnd" set,
+});
+
 /// Data of an [`EPOCH`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Epoch {
     /// The transcript's last message, as `Transcript::mark` writes it; empty for none.
     pub epoch_end: String,
     /// The compaction that this entry commits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<u32>,
 }
 
+record!(Epoch {
+    epoch_end: "epochEnd" always,
+    flush: "flush" set,
+});
+
 /// Data of a [`STATS`] entry: totals over the session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
     pub total_input_tokens: u64,
     pub total_output_tokens: u64,
@@ -305,32 +395,34 @@ pub struct Stats {
     pub ranges_summarized: u32,
 }
 
+record!(Stats {
+    total_input_tokens: "totalInputTokens" always,
+    total_output_tokens: "totalOutputTokens" always,
+    total_cost: "totalCost" always,
+    call_count: "callCount" always,
+    chains_compressed: "chainsCompressed" always,
+    ranges_summarized: "rangesSummarized" always,
+});
+
 impl Stats {
     /// These totals and what came since. Any of them may come from a damaged log or a careless host.
     #[must_use]
     pub fn plus(self, since: Self) -> Self {
+        let sum = |before: u64, more: u64| before.saturating_add(more);
+        let count = |before: u32, more: u32| before.saturating_add(more);
         Self {
-            total_input_tokens: self
-                .total_input_tokens
-                .saturating_add(since.total_input_tokens),
-            total_output_tokens: self
-                .total_output_tokens
-                .saturating_add(since.total_output_tokens),
+            total_input_tokens: sum(self.total_input_tokens, since.total_input_tokens),
+            total_output_tokens: sum(self.total_output_tokens, since.total_output_tokens),
             total_cost: self.total_cost + since.total_cost,
-            call_count: self.call_count.saturating_add(since.call_count),
-            chains_compressed: self
-                .chains_compressed
-                .saturating_add(since.chains_compressed),
-            ranges_summarized: self
-                .ranges_summarized
-                .saturating_add(since.ranges_summarized),
+            call_count: count(self.call_count, since.call_count),
+            chains_compressed: count(self.chains_compressed, since.chains_compressed),
+            ranges_summarized: count(self.ranges_summarized, since.ranges_summarized),
         }
     }
 }
 
 /// Data of a [`METRICS`] entry.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub struct FlushMetrics {
     /// Unix milliseconds.
     pub ts: u64,
@@ -341,35 +433,55 @@ pub struct FlushMetrics {
     pub metrics: Gauges,
 }
 
+record!(FlushMetrics {
+    ts: "ts" always,
+    trigger: "trigger" always,
+    captured_batches: "capturedBatches" always,
+    processed_batches: "processedBatches" always,
+    outcome: "outcome" always,
+    metrics: "metrics" always,
+});
+
 /// What a flush left behind.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub struct Gauges {
     pub open_cycle_thinking_tokens: u64,
     pub largest_chain_share_pct: u32,
     pub frontier_gap_tokens: u64,
 }
 
+record!(Gauges {
+    open_cycle_thinking_tokens: "openCycleThinkingTokens" always,
+    largest_chain_share_pct: "largestChainSharePct" always,
+    frontier_gap_tokens: "frontierGapTokens" always,
+});
+
 /// Data of a [`DIAGNOSTIC`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Diagnostic {
     pub kind: String,
     pub detail: String,
 }
 
+record!(Diagnostic {
+    kind: "kind" always,
+    detail: "detail" always,
+});
+
 /// Data of an [`UNDO`] entry.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default)]
 pub struct Undo {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub block_id: Option<String>,
     /// The refs of a batch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch_end: Option<String>,
 }
+
+record!(Undo {
+    block_id: "blockId" set,
+    refs: "refs" set,
+    epoch_end: "epochEnd" set,
+});
 
 /// Writes an entry's data. Our own types always have a JSON form, so a failure cannot happen; an
 /// empty object then does no harm when it is loaded.

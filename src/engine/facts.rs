@@ -16,8 +16,6 @@ mod fact;
 mod records;
 mod summaries;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 pub use archive::{
     Alias, AliasId, Archive, Batch, BatchId, Blob, Member, Record, RecordId, Standing, Stored,
 };
@@ -29,6 +27,7 @@ use super::digest::ContentHash;
 use super::entry;
 use super::host::Stamp;
 use super::ids::{BlockId, MAX_NUMBER, OccurrenceKey, Ref};
+use crate::engine::map::{Map, Set};
 use summaries::{SummaryId, SummaryLog};
 
 /// What the log says.
@@ -38,19 +37,19 @@ pub struct Facts {
     blocks: Blocks,
     summaries: SummaryLog,
     /// Results that were tried and left as they are.
-    skipped: BTreeSet<OccurrenceKey>,
+    skipped: Set<OccurrenceKey>,
     /// A frontier of an older program: everything up to this call, of a turn that began at this time,
     /// was tried.
     tried_up_to: Option<(String, u64)>,
     epoch: Option<EpochMark>,
     stats: entry::Stats,
-    diagnosed: BTreeSet<(String, String)>,
+    diagnosed: Set<(String, String)>,
     /// The number of the last flush in the log, committed or not.
     last_flush: u32,
     /// What flushes have written that are not committed yet, by the flush's number.
-    staged: BTreeMap<u32, Vec<Staged>>,
+    staged: Map<u32, Vec<Staged>>,
     /// The hash of an empty output, by tool.
-    of_nothing: BTreeMap<String, ContentHash>,
+    of_nothing: Map<String, ContentHash>,
 }
 
 /// An entry that waits for the commit of its flush.
@@ -294,7 +293,7 @@ impl Facts {
 
     fn stage(&mut self, flush: Option<u32>, staged: Staged, changes: &mut Changes) {
         match flush {
-            Some(number) => self.staged.entry(number).or_default().push(staged),
+            Some(number) => self.staged.update(number, |all| all.push(staged)),
             None => self.make(staged, changes),
         }
     }

@@ -12,6 +12,8 @@ mod merge;
 mod models;
 mod report;
 mod spans;
+#[cfg(test)]
+mod tests;
 mod worth;
 
 pub use commit::{Entries, Tally, texts_of_block};

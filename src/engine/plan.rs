@@ -2,7 +2,8 @@
 //!
 //! What a plan costs depends on what changed since the host's revision, never on its length.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::engine::map::{Map, Set};
+use std::collections::VecDeque;
 
 /// A part of an inserted user message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +93,8 @@ const HISTORY: usize = 64;
 /// since the last one.
 #[derive(Debug, Default)]
 pub struct Plan {
-    edits: BTreeMap<(u32, Aspect), Edit>,
-    by_id: BTreeMap<u32, (u32, Aspect)>,
+    edits: Map<(u32, Aspect), Edit>,
+    by_id: Map<u32, (u32, Aspect)>,
     revision: u64,
     last_id: u32,
     /// Published edits that have been withdrawn since the last revision.
@@ -102,7 +103,7 @@ pub struct Plan {
     published_id: u32,
     history: VecDeque<Revision>,
     /// Edits from before the plan was begun anew that have not been set again.
-    stale: BTreeSet<(u32, Aspect)>,
+    stale: Set<(u32, Aspect)>,
 }
 
 /// What one revision changed.
@@ -192,18 +193,6 @@ impl Plan {
         let keys: Vec<_> = self
             .edits
             .range((at, Aspect::Presence)..(at, end))
-            .map(|(key, _)| *key)
-            .collect();
-        for key in keys {
-            self.withdraw(key);
-        }
-    }
-
-    /// Withdraws everything at or behind a position.
-    pub fn truncate(&mut self, at: u32) {
-        let keys: Vec<_> = self
-            .edits
-            .range((at, Aspect::Presence)..)
             .map(|(key, _)| *key)
             .collect();
         for key in keys {

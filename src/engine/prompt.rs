@@ -5,7 +5,7 @@ pub mod label;
 
 use self::excerpt::excerpt;
 use super::size::utf16_len;
-use super::{arguments, cut, delimiter};
+use super::{arguments, cut, delimiter, order};
 
 /// The most of one result, in UTF-16 code units.
 pub const RESULT_CHARS: u64 = 4_000;
@@ -169,7 +169,7 @@ fn ends(text: &str, max_chars: u64) -> String {
 fn shares(texts: &[&str], most: u64, total: u64, least: u64) -> Vec<u64> {
     let wanted: Vec<u64> = texts.iter().map(|text| utf16_len(text).min(most)).collect();
     let mut sorted = wanted.clone();
-    sorted.sort_unstable();
+    order::sort(&mut sorted);
     let mut left = total;
     let mut cap = most;
     for (n_before, need) in sorted.iter().enumerate() {

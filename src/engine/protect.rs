@@ -1,19 +1,19 @@
 //! Which tool calls are never pruned.
 
-use std::collections::BTreeSet;
+use crate::engine::map::Set;
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
 
 use super::config::Config;
 use super::glob::Glob;
+use super::json::Json;
 
 /// The rules of `protectedTools` and `protectedPaths`.
 #[derive(Clone, Debug)]
 pub struct Protection {
-    names: BTreeSet<String>,
+    names: Set<String>,
     tools: Vec<Glob>,
     paths: Vec<Glob>,
 }
@@ -72,8 +72,8 @@ impl<'de> Visitor<'de> for PathArgument {
         let mut path = None;
         while let Some(name) = arguments.next_key::<String>()? {
             if name == "path" {
-                let value: Value = arguments.next_value()?;
-                path = value.as_str().map(str::to_owned);
+                let value: Json = arguments.next_value()?;
+                path = value.as_text().map(str::to_owned);
             } else {
                 arguments.next_value::<IgnoredAny>()?;
             }

@@ -6,9 +6,8 @@ pub mod names;
 pub mod page;
 pub mod search;
 
-use serde_json::Value;
-
 use super::arguments;
+use super::json::{Json, text_of};
 
 /// Lines shown before and after each matching line.
 const CONTEXT_LINES: u32 = 2;
@@ -38,19 +37,19 @@ impl Request {
     /// # Errors
     /// The arguments cannot be understood; the text tells the model the right form.
     pub fn parse(arguments_json: &str) -> Result<Self, String> {
-        let arguments: Value = serde_json::from_str(arguments_json)
+        let arguments = Json::parse(arguments_json)
             .map_err(|err| wrong(&format!("the arguments are no JSON object ({err})")))?;
         let names = NAME_KEYS
             .iter()
-            .find_map(|&key| arguments.get(key).filter(|value| !value.is_null()))
+            .find_map(|&key| arguments.get(key).filter(|value| **value != Json::Null))
             .ok_or_else(|| wrong("toolCallIds is missing"))?;
         Ok(Self {
             names: read_names(names)?,
             offset: read_count(&arguments, "offset")?,
             limit: read_count(&arguments, "limit")?,
             pattern: match arguments.get("pattern") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(pattern)) => Some(pattern.clone()).filter(|p| !p.is_empty()),
+                None | Some(Json::Null) => None,
+                Some(Json::Text(pattern)) => Some(pattern.clone()).filter(|p| !p.is_empty()),
                 Some(_) => return Err(wrong("pattern is no string")),
             },
         })
@@ -75,33 +74,42 @@ fn wrong(what: &str) -> String {
     )
 }
 
-fn read_names(value: &Value) -> Result<Vec<String>, String> {
+fn read_names(value: &Json) -> Result<Vec<String>, String> {
     match value {
-        Value::String(text) => match serde_json::from_str::<Vec<String>>(text) {
-            Ok(names) => Ok(names),
-            Err(_) => Ok(vec![text.clone()]),
-        },
-        Value::Array(items) => items
-            .iter()
-            .map(|item| match item {
-                Value::String(name) => Ok(name.clone()),
-                Value::Number(number) => Ok(number.to_string()),
-                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                    Err(wrong("toolCallIds holds something other than strings"))
-                }
-            })
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+        Json::Text(text) => Ok(written_list(text).unwrap_or_else(|| vec![text.clone()])),
+        Json::List(items) => {
+            let mut names = Vec::new();
+            for item in items {
+                names.push(match item {
+                    Json::Text(name) => name.clone(),
+                    Json::Number(_) => text_of(item),
+                    Json::Null | Json::Flag(_) | Json::List(_) | Json::Object(_) => {
+                        return Err(wrong("toolCallIds holds something other than strings"));
+                    }
+                });
+            }
+            Ok(names)
+        }
+        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Object(_) => {
             Err(wrong("toolCallIds is no list of strings"))
         }
     }
 }
 
-fn read_count(arguments: &Value, key: &str) -> Result<Option<u32>, String> {
+/// The strings of a list that was written as a text.
+fn written_list(text: &str) -> Option<Vec<String>> {
+    let Ok(Json::List(items)) = Json::parse(text) else {
+        return None;
+    };
+    let names = items.iter().map(|item| Some(item.as_text()?.to_owned()));
+    names.collect()
+}
+
+fn read_count(arguments: &Json, key: &str) -> Result<Option<u32>, String> {
     let text = match arguments.get(key) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => text.trim().to_owned(),
-        Some(other) => other.to_string(),
+        None | Some(Json::Null) => return Ok(None),
+        Some(Json::Text(text)) => text.trim().to_owned(),
+        Some(other) => text_of(other),
     };
     if text.is_empty() {
         return Ok(None);
@@ -219,6 +227,8 @@ pub fn join(answers: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn request(arguments: &str) -> Request {

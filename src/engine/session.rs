@@ -39,12 +39,6 @@ use super::transcript::Position;
 use super::view::View;
 use triggers::Budget;
 
-/// Which session this is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionInfo {
-    pub id: String,
-}
-
 /// Why a hook was refused. The session is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
@@ -107,7 +101,6 @@ pub struct Activity {
 
 /// The state of one session.
 pub struct Session {
-    info: SessionInfo,
     basis: Basis,
     view: View,
     flush: Option<Flush>,
@@ -133,10 +126,9 @@ impl Session {
     /// # Errors
     /// [`SessionError::MalformedConfig`] if they are no JSON object. A bad setting is no error: it
     /// is ignored and named in the notices.
-    pub fn open(info: SessionInfo, config: &str) -> Result<(Self, Vec<Notice>), SessionError> {
+    pub fn open(config: &str) -> Result<(Self, Vec<Notice>), SessionError> {
         let (config, notices) = Config::parse(config).map_err(SessionError::MalformedConfig)?;
         let session = Self {
-            info,
             basis: Basis::new(Rules::new(config)),
             view: View::default(),
             flush: None,
@@ -150,12 +142,6 @@ impl Session {
             status_line: String::new(),
         };
         Ok((session, notices))
-    }
-
-    /// The session's id.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.info.id
     }
 
     /// Takes entries of the log, oldest first, in as many pieces as the host likes.

@@ -1,8 +1,7 @@
 //! The short texts that stand where something was taken out of the context.
 
-use std::collections::BTreeMap;
-
 use super::ids::Ref;
+use super::json::Json;
 
 const STUB_START: &str = "[Summarized in pruner summary, ref `";
 const STUB_END: &str = "`. Use context_tree_query to retrieve full output.]";
@@ -66,15 +65,16 @@ pub fn purged_arguments(size: u64) -> String {
 /// Whether arguments, a JSON text, are what [`purged_arguments`] writes: they are not purged again.
 #[must_use]
 pub fn are_purged(arguments: &str) -> bool {
-    // Few are, and arguments may be long.
-    if !arguments.contains("_purged") && !arguments.contains('\\') {
+    if !arguments.contains("_purged") {
         return false;
     }
-    let fields: Result<BTreeMap<&str, String>, _> = serde_json::from_str(arguments);
-    fields.is_ok_and(|fields| {
-        let marker = fields.get("_purged");
-        fields.len() == 1 && marker.is_some_and(|marker| marker.starts_with(PURGED_TAG))
-    })
+    match Json::parse(arguments) {
+        Ok(Json::Object(fields)) => {
+            let marker = fields.get("_purged").and_then(Json::as_text);
+            fields.len() == 1 && marker.is_some_and(|marker| marker.starts_with(PURGED_TAG))
+        }
+        _ => false,
+    }
 }
 
 /// Finds one of our markers in a text that the model wrote, and names it.

@@ -8,8 +8,6 @@ mod chain;
 mod index;
 mod slot;
 
-use std::collections::BTreeMap;
-
 pub use chain::{Chain, ChainEnd, ChainId};
 pub use slot::{Assistant, Call, Kind, Slot, ToolResult};
 
@@ -17,6 +15,7 @@ use super::ids::OccurrenceKey;
 use super::message::Message;
 use super::row::Row;
 use super::size::Size;
+use crate::engine::map::Map;
 
 /// How far back a mark looks for messages of the same time: hosts without a clock give all of them
 /// one.
@@ -68,10 +67,10 @@ pub struct Transcript {
     finished: Vec<ChainId>,
     /// Unanswered calls by id, oldest first; also those of messages that hosts do not send, so that
     /// their results are not taken for answers to older calls.
-    unanswered: BTreeMap<String, Vec<CallSite>>,
-    by_key: BTreeMap<OccurrenceKey, Position>,
+    unanswered: Map<String, Vec<CallSite>>,
+    by_key: Map<OccurrenceKey, Position>,
     /// Positions by timestamp, of messages that can begin or end a span.
-    boundaries: BTreeMap<(Boundary, u64), Found>,
+    boundaries: Map<(Boundary, u64), Found>,
     /// The end of the run of results directly behind the last assistant message.
     run_end: Position,
     /// Assistant messages of the session before the first one here.

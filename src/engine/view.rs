@@ -14,8 +14,6 @@ mod shares;
 mod summaries;
 mod untried;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 pub use place::frames;
 pub use placement::{Placed, Placement, Placements, Run};
 pub use settle::{Layout, Settled, Settling, plan_position};
@@ -29,6 +27,7 @@ use super::query;
 use super::size::Size;
 use super::stub::quotes_marker;
 use super::transcript::{CallSite, Kind, Position};
+use crate::engine::map::{Map, Set};
 use candidates::Candidates;
 use due::Due;
 use ledger::{Item, Ledger, rest};
@@ -48,11 +47,11 @@ pub struct View {
     /// Untried results that have not been looked at for their size.
     fresh: Vec<Position>,
     /// Results without a call that are not archived yet.
-    orphans: BTreeSet<Position>,
+    orphans: Set<Position>,
     /// Batches whose summary may have to be inserted by the plan.
-    to_place: BTreeSet<BatchId>,
+    to_place: Set<BatchId>,
     /// Behind which position the plan inserts the summary of a batch.
-    inserted: BTreeMap<BatchId, u32>,
+    inserted: Map<BatchId, u32>,
     /// Batches whose summaries have found their place.
     placed_summaries: Vec<BatchId>,
     /// Results whose text nobody needs any more, with their calls.
@@ -60,7 +59,7 @@ pub struct View {
     /// Oddities that were found, by kind and detail.
     oddities: Vec<(&'static str, String)>,
     /// Spans that were found not to be worth a block under the present rules.
-    unworthy: BTreeSet<Extent>,
+    unworthy: Set<Extent>,
 }
 
 impl View {
@@ -103,7 +102,7 @@ impl View {
                 basis.transcript.slot(at).map(|slot| &slot.kind)
                 && let Some(batch) = basis.facts.batch_of_details(details)
             {
-                self.layout.summaries.entry(batch).or_insert(at);
+                self.layout.summaries.insert_new(batch, at);
             }
         }
         for (batch, _) in basis.facts.archive().batches() {

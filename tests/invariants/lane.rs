@@ -7,7 +7,7 @@ use decant::engine::host::{Cost, Host, HostError, Notice, Outcome, Request, Stam
 use decant::engine::ids::{EntryId, JobId};
 use decant::engine::message::Message;
 use decant::engine::plan::{Edit, PlanUpdate};
-use decant::engine::session::{Session, SessionInfo, Usage};
+use decant::engine::session::{Session, Usage};
 
 use super::host::{Shared, hold};
 use super::script::Command;
@@ -139,16 +139,12 @@ impl EngineLane {
 }
 
 fn closed_session() -> Session {
-    let info = SessionInfo { id: String::new() };
-    Session::open(info, "{}").expect("settings").0
+    Session::open("{}").expect("settings").0
 }
 
 impl Lane for EngineLane {
     fn open(&mut self, settings: &str, is_offered: bool, pieces: usize) {
-        let info = SessionInfo {
-            id: "s1".to_owned(),
-        };
-        self.session = Session::open(info, settings).expect("settings").0;
+        self.session = Session::open(settings).expect("settings").0;
         for piece in hold(&self.host.0).disk.entries().chunks(pieces) {
             self.session.restore(piece.to_vec()).expect("in order");
         }

@@ -1,13 +1,17 @@
 //! Sessions that once broke an invariant, each with what it taught.
 
+use decant::engine::entry::SUMMARY;
 use decant::engine::message::StopReason;
+use decant::engine::plan::{Change, Edit};
 use serde_json::{Value, json};
 
+use super::host::{Item, hold};
 use super::lane::EngineLane;
 use super::script::{
     Answer, Arguments, Call, CallId, Command, Fate, Foreign, HostKind, Output, Reply, Script, Step,
     Turn,
 };
+use super::twin::TwinLane;
 use super::world::play;
 
 fn check(settings: &Value, steps: &[Step]) {
@@ -528,4 +532,119 @@ fn a_result_that_moves_up_makes_nothing_due_that_was_not() {
         Step::ModelCall,
     ];
     check(&json!({}), &steps);
+}
+
+/// How much later than a hook was told the log has what it writes: between the two is the writing.
+const LAG_MS: u64 = 7;
+
+/// What a plan inserts, and at which times.
+fn inserted(edits: &[Edit]) -> Vec<(&'static str, u64)> {
+    let inserted = edits.iter().filter_map(|edit| match edit.change {
+        Change::InsertSummary { at_ms, .. } => Some(("summary", at_ms)),
+        Change::InsertUser { at_ms, .. } => Some(("block", at_ms)),
+        _ => None,
+    });
+    inserted.collect()
+}
+
+#[test]
+fn what_is_inserted_has_the_time_of_the_log_before_and_after_a_load() {
+    let chain = || vec![user(), turn(vec![call(LONG)]), reply()];
+    let other = || vec![user(), turn(vec![call(Output::Long(1, 12))]), reply()];
+    let restart = || {
+        let restart = Step::Restart {
+            shuts_down: true,
+            pieces: 3,
+        };
+        vec![Step::ModelCall, restart]
+    };
+    let rows = [
+        (
+            "a summary",
+            3,
+            false,
+            [chain(), restart()].concat(),
+            vec!["summary"],
+        ),
+        (
+            "a block",
+            0,
+            true,
+            [chain(), restart()].concat(),
+            vec!["block"],
+        ),
+        (
+            "both",
+            1,
+            false,
+            [chain(), other(), restart()].concat(),
+            vec!["block", "summary"],
+        ),
+        (
+            "two loads",
+            1,
+            false,
+            [chain(), restart(), other(), restart()].concat(),
+            vec!["block", "summary"],
+        ),
+    ];
+    for (name, rolling_window, shows_summaries, steps, kinds) in rows {
+        let script = Script {
+            settings: json!({ "chainCompression": { "rollingWindow": rolling_window } }),
+            host: HostKind {
+                shows_summaries,
+                syncs_at_once: false,
+                answers_backwards: false,
+            },
+            answers: vec![Answer::Summary(0)],
+            steps,
+        };
+        let late = |host| {
+            hold(&host).lag_ms = LAG_MS;
+            Box::new(EngineLane::new(host)) as Box<dyn super::lane::Lane>
+        };
+        let played = play(&script, late, false).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let mut plans = played.plans.iter().rev().map(|edits| inserted(edits));
+        let (after, before) = (plans.next().unwrap(), plans.next().unwrap());
+        let of: Vec<&str> = before.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(of, kinds, "{name}");
+        assert_eq!(before, after, "{name}: before and after the load");
+        let written = played.items.iter().filter_map(Item::entry);
+        let written = written.filter(|entry| entry.kind == SUMMARY);
+        let times: Vec<u64> = written.map(|entry| entry.at_ms).collect();
+        for (kind, at_ms) in after {
+            assert!(
+                kind != "summary" || times.contains(&at_ms),
+                "{name}: {at_ms}, not {times:?}"
+            );
+        }
+    }
+}
+
+/// The same for whatever else a session says.
+#[test]
+fn a_log_with_a_clock_of_its_own_loads_as_it_was_written() {
+    let chain = || vec![user(), turn(vec![call(LONG), failed(300)]), reply()];
+    let spilled = || vec![user(), turn(vec![call(Output::Long(1, 12))])];
+    for shows_summaries in [false, true] {
+        let script = Script {
+            settings: json!({
+                "spillThreshold": 1_100,
+                "chainCompression": { "rollingWindow": 2 },
+            }),
+            host: HostKind {
+                shows_summaries,
+                syncs_at_once: false,
+                answers_backwards: false,
+            },
+            answers: vec![Answer::Summary(0)],
+            steps: [chain(), spilled(), chain(), vec![Step::Query(0)]].concat(),
+        };
+        let late = |host| {
+            hold(&host).lag_ms = LAG_MS;
+            Box::new(TwinLane::new(host)) as Box<dyn super::lane::Lane>
+        };
+        let played = play(&script, late, false);
+        played.map_or_else(|why| panic!("{why}"), |_| ());
+    }
 }

@@ -10,15 +10,18 @@
 use std::sync::{Arc, Mutex};
 
 use decant::engine::config::{CachePolicy, Config};
-use decant::engine::entry::{STATS, SUMMARY};
+use decant::engine::entry::STATS;
 use decant::engine::host::Outcome;
 use decant::engine::message::{Message, Role};
 use decant::engine::plan::{Change, Edit};
 use decant::engine::session::{Node, NodeKind, Status, Usage};
 
-use super::host::{FakeHost, Shared, hold};
+use super::host::{FakeHost, Item, Shared, hold};
 use super::lane::{Account, EngineLane, Lane};
 use super::script::Command;
+
+/// How much later the log stamps an entry than the hook that wrote it was told.
+const LAG_MS: u64 = 7;
 
 /// What may differ between a session and its twin, when, and why that is as it should be.
 struct Excuse {
@@ -104,6 +107,8 @@ pub(crate) struct TwinLane {
 
 impl TwinLane {
     pub(crate) fn new(host: Shared) -> Self {
+        // A log with a clock of its own must make no difference.
+        hold(&host).lag_ms = LAG_MS;
         Self {
             lane: EngineLane::new(Arc::clone(&host)),
             host,
@@ -176,12 +181,12 @@ impl TwinLane {
         let moment = self.moment(plans.is_some());
         let (mut live, mut loaded) = (facts(&mut self.lane), facts(twin));
         if let Some((edits, of_twin)) = plans {
-            live.push(("edits", in_print(edits)));
-            loaded.push(("edits", in_print(of_twin)));
+            live.insert(0, ("edits", in_print(edits)));
+            loaded.insert(0, ("edits", in_print(of_twin)));
         }
         let mut excused = Vec::new();
-        for ((what, live), (_, loaded)) in live.iter().zip(&loaded) {
-            if live == loaded {
+        for ((what, one), (_, other)) in live.iter().zip(&loaded) {
+            if one == other {
                 continue;
             }
             let excuse = EXCUSES
@@ -192,7 +197,7 @@ impl TwinLane {
                 None => {
                     let excused = excused.concat();
                     return Some(format!(
-                        "a load differs in `{what}`\nlive:   {live}\nloaded: {loaded}\nexcused:{excused}"
+                        "a load differs in `{what}`\nlive:   {one}\nloaded: {other}\nexcused:{excused}"
                     ));
                 }
             }
@@ -201,10 +206,12 @@ impl TwinLane {
     }
 
     fn moment(&mut self, is_planned: bool) -> Moment {
-        let is_summary = |message: &&Message| matches!(&message.role, Role::Custom { kind, .. } if kind == SUMMARY);
         let host = hold(&self.host);
-        let written = host.disk.count(SUMMARY);
-        let lacks_summaries = written > self.transcript.iter().filter(is_summary).count();
+        let mut written = host.disk.items.iter().filter_map(|item| match item {
+            Item::Summary(_, message) => Some(message),
+            _ => None,
+        });
+        let lacks_summaries = written.any(|summary| !self.transcript.contains(summary));
         let are_statistics_refused = host.are_statistics_refused;
         let statistics = host.disk.count(STATS);
         drop(host);

@@ -70,8 +70,8 @@ impl EngineLane {
 }
 
 impl Lane for EngineLane {
-    fn open(&mut self, session: &SessionInfo, config: &str) -> Result<Vec<decant_host::Notice>> {
-        let (session, notices) = Session::open(inward::session_info(session), config)?;
+    fn open(&mut self, _: &SessionInfo, config: &str) -> Result<Vec<decant_host::Notice>> {
+        let (session, notices) = Session::open(config)?;
         self.session = Some(session);
         Ok(notices.iter().map(outward::notice).collect())
     }

@@ -6,7 +6,7 @@ use crate::component::bindings::exports::decant::pruner::lifecycle;
 use crate::engine::host::{FailureKind, HostError, JobUsage, Outcome, Stamp};
 use crate::engine::ids::EntryId;
 use crate::engine::message::{Message, Opaque, Part, Role, StopReason, ToolCall};
-use crate::engine::session::{LogEntry, SessionInfo, Usage};
+use crate::engine::session::{LogEntry, Usage};
 
 impl From<messages::Message> for Message {
     fn from(message: messages::Message) -> Self {
@@ -75,12 +75,6 @@ impl From<messages::StopReason> for StopReason {
             messages::StopReason::Aborted => Self::Aborted,
             messages::StopReason::Other => Self::Other,
         }
-    }
-}
-
-impl From<lifecycle::SessionInfo> for SessionInfo {
-    fn from(info: lifecycle::SessionInfo) -> Self {
-        Self { id: info.id }
     }
 }
 

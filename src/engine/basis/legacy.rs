@@ -1,18 +1,17 @@
 //! What older programs and compactions of the host leave to be found out.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::Basis;
 use crate::engine::facts::{Facts, Member};
 use crate::engine::ids::OccurrenceKey;
+use crate::engine::map::{Map, Set};
 use crate::engine::transcript::{Boundary, Position, Transcript};
 
 /// Where old records, which name no time, are found, and what an old frontier covers.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
-    members: BTreeMap<Position, Member>,
-    positions: BTreeMap<Member, Position>,
-    tried: BTreeSet<Position>,
+    members: Map<Position, Member>,
+    positions: Map<Member, Position>,
+    tried: Set<Position>,
 }
 
 impl Bindings {

@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 
-use serde_json::{Number, Value};
+use serde_json::Number;
+
+use crate::engine::json::{Json, text_of};
 
 /// Whole numbers from here on are no longer exact in JSON as other programs read it.
 const WHOLE_LIMIT: u64 = 9_007_199_254_740_992;
@@ -12,12 +14,46 @@ pub(super) trait Kind {
     type Value;
 
     /// `None` for a value of the wrong type or out of range.
-    fn read(&self, json: &Value) -> Option<Self::Value>;
+    fn read(&self, json: &Json) -> Option<Self::Value>;
 
-    fn write(&self, value: &Self::Value) -> Value;
+    fn write(&self, value: &Self::Value) -> Json;
 
     /// What is allowed, to follow the word "must be".
     fn allowed(&self) -> String;
+}
+
+/// A setting of any kind, with its place.
+pub(super) trait Setting {
+    /// Whether the value could be used.
+    fn read(&mut self, json: &Json) -> bool;
+
+    fn write(&self) -> Json;
+
+    fn allowed(&self) -> String;
+}
+
+pub(super) struct Placed<'a, K: Kind> {
+    pub(super) kind: K,
+    pub(super) value: &'a mut K::Value,
+}
+
+impl<K: Kind> Setting for Placed<'_, K> {
+    fn read(&mut self, json: &Json) -> bool {
+        let read = self.kind.read(json);
+        let is_usable = read.is_some();
+        if let Some(read) = read {
+            *self.value = read;
+        }
+        is_usable
+    }
+
+    fn write(&self) -> Json {
+        self.kind.write(self.value)
+    }
+
+    fn allowed(&self) -> String {
+        self.kind.allowed()
+    }
 }
 
 /// `true` or `false`.
@@ -26,12 +62,15 @@ pub(super) struct Flag;
 impl Kind for Flag {
     type Value = bool;
 
-    fn read(&self, json: &Value) -> Option<bool> {
-        json.as_bool()
+    fn read(&self, json: &Json) -> Option<bool> {
+        match json {
+            Json::Flag(flag) => Some(*flag),
+            Json::Null | Json::Number(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,
+        }
     }
 
-    fn write(&self, value: &bool) -> Value {
-        Value::from(*value)
+    fn write(&self, value: &bool) -> Json {
+        Json::Flag(*value)
     }
 
     fn allowed(&self) -> String {
@@ -70,7 +109,7 @@ impl<T: Unsigned> Whole<T> {
 impl<T: Unsigned> Kind for Whole<T> {
     type Value = T;
 
-    fn read(&self, json: &Value) -> Option<T> {
+    fn read(&self, json: &Json) -> Option<T> {
         let number = whole(json.as_number()?)?;
         let number = u64::try_from(number).ok()?;
         if (self.min..=T::MAX).contains(&number) {
@@ -80,8 +119,8 @@ impl<T: Unsigned> Kind for Whole<T> {
         }
     }
 
-    fn write(&self, value: &T) -> Value {
-        Value::from((*value).into())
+    fn write(&self, value: &T) -> Json {
+        Json::Number((*value).into().into())
     }
 
     fn allowed(&self) -> String {
@@ -97,13 +136,13 @@ pub(super) struct RaisedTo(pub(super) u32);
 impl Kind for RaisedTo {
     type Value = u32;
 
-    fn read(&self, json: &Value) -> Option<u32> {
+    fn read(&self, json: &Json) -> Option<u32> {
         let number = whole(json.as_number()?)?;
         u32::try_from(number.max(i64::from(self.0))).ok()
     }
 
-    fn write(&self, value: &u32) -> Value {
-        Value::from(*value)
+    fn write(&self, value: &u32) -> Json {
+        Json::Number((*value).into())
     }
 
     fn allowed(&self) -> String {
@@ -131,12 +170,14 @@ pub(super) struct Fraction;
 impl Kind for Fraction {
     type Value = f64;
 
-    fn read(&self, json: &Value) -> Option<f64> {
-        json.as_f64().filter(|share| 0.0 < *share && *share <= 1.0)
+    fn read(&self, json: &Json) -> Option<f64> {
+        json.as_number()?
+            .as_f64()
+            .filter(|share| 0.0 < *share && *share <= 1.0)
     }
 
-    fn write(&self, value: &f64) -> Value {
-        Value::from(*value)
+    fn write(&self, value: &f64) -> Json {
+        Number::from_f64(*value).map_or(Json::Null, Json::Number)
     }
 
     fn allowed(&self) -> String {
@@ -150,17 +191,17 @@ pub(super) struct OrNull<K>(pub(super) K);
 impl<K: Kind> Kind for OrNull<K> {
     type Value = Option<K::Value>;
 
-    fn read(&self, json: &Value) -> Option<Self::Value> {
-        if json.is_null() {
+    fn read(&self, json: &Json) -> Option<Self::Value> {
+        if *json == Json::Null {
             return Some(None);
         }
         self.0.read(json).map(Some)
     }
 
-    fn write(&self, value: &Self::Value) -> Value {
+    fn write(&self, value: &Self::Value) -> Json {
         match value {
             Some(value) => self.0.write(value),
-            None => Value::Null,
+            None => Json::Null,
         }
     }
 
@@ -175,15 +216,15 @@ pub(super) struct Words<T: 'static>(pub(super) &'static [(&'static str, T)]);
 impl<T: Copy + PartialEq> Kind for Words<T> {
     type Value = T;
 
-    fn read(&self, json: &Value) -> Option<T> {
-        let written = json.as_str()?;
+    fn read(&self, json: &Json) -> Option<T> {
+        let written = json.as_text()?;
         let (_, value) = self.0.iter().find(|(word, _)| *word == written)?;
         Some(*value)
     }
 
-    fn write(&self, value: &T) -> Value {
+    fn write(&self, value: &T) -> Json {
         let listed = self.0.iter().find(|(_, listed)| listed == value);
-        Value::from(listed.map(|(word, _)| *word))
+        listed.map_or(Json::Null, |(word, _)| Json::Text((*word).to_owned()))
     }
 
     fn allowed(&self) -> String {
@@ -201,15 +242,15 @@ const THINKING_LEVELS: [&str; 7] = [
 impl Kind for ThinkingLevel {
     type Value = String;
 
-    fn read(&self, json: &Value) -> Option<String> {
-        let written = json.as_str()?;
+    fn read(&self, json: &Json) -> Option<String> {
+        let written = json.as_text()?;
         THINKING_LEVELS
             .contains(&written)
             .then(|| written.to_owned())
     }
 
-    fn write(&self, value: &String) -> Value {
-        Value::from(value.as_str())
+    fn write(&self, value: &String) -> Json {
+        Json::Text(value.clone())
     }
 
     fn allowed(&self) -> String {
@@ -223,8 +264,8 @@ pub(super) struct Model;
 impl Kind for Model {
     type Value = String;
 
-    fn read(&self, json: &Value) -> Option<String> {
-        let written = json.as_str()?;
+    fn read(&self, json: &Json) -> Option<String> {
+        let written = json.as_text()?;
         let named = |(provider, model): (&str, &str)| {
             !provider.trim().is_empty() && !model.trim().is_empty()
         };
@@ -232,8 +273,8 @@ impl Kind for Model {
         usable.then(|| written.to_owned())
     }
 
-    fn write(&self, value: &String) -> Value {
-        Value::from(value.as_str())
+    fn write(&self, value: &String) -> Json {
+        Json::Text(value.clone())
     }
 
     fn allowed(&self) -> String {
@@ -247,8 +288,8 @@ fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The JSON text of a value, cut short for a notice.
-pub(super) fn excerpt(json: &Value) -> String {
-    shortened(&json.to_string())
+pub(super) fn excerpt(json: &Json) -> String {
+    shortened(&text_of(json))
 }
 
 pub(super) fn shortened(text: &str) -> String {

@@ -2,12 +2,12 @@
 
 use std::mem;
 
-use serde_json::{Map, Value};
-
 use super::Config;
-use super::kind::{Kind, excerpt, shortened};
+use super::kind::{Setting, excerpt, shortened};
 use super::table::{Check, Visitor, visit};
 use crate::engine::host::Notice;
+use crate::engine::json::{Json, text_of};
+use crate::engine::map::Map;
 
 /// How many names or entries one notice lists.
 const LISTED: usize = 20;
@@ -15,7 +15,7 @@ const LISTED: usize = 20;
 /// A key that editors want and that is no setting.
 const SCHEMA: &str = "$schema";
 
-pub(super) fn read(object: Map<String, Value>) -> (Config, Vec<Notice>) {
+pub(super) fn read(object: Map<String, Json>) -> (Config, Vec<Notice>) {
     let mut config = Config::default();
     let mut reader = Reader {
         left: object,
@@ -33,23 +33,23 @@ pub(super) fn read(object: Map<String, Value>) -> (Config, Vec<Notice>) {
 
 struct Reader {
     /// What of the current block is not read yet.
-    left: Map<String, Value>,
+    left: Map<String, Json>,
     /// The current block: its path and a full stop, or nothing.
     path: String,
     /// What of the current block is no setting.
-    unknown: Map<String, Value>,
+    unknown: Map<String, Json>,
     unknown_paths: Vec<String>,
     notices: Vec<Notice>,
 }
 
 impl Visitor for Reader {
-    fn setting<K: Kind>(&mut self, key: &'static str, kind: K, value: &mut K::Value) {
+    fn visit(&mut self, key: &'static str, setting: &mut dyn Setting) {
         let Some(json) = self.left.remove(key) else {
             return;
         };
-        match kind.read(&json) {
-            Some(read) => *value = read,
-            None => self.refuse(key, &json, &kind.allowed(), &kind.write(value).to_string()),
+        if !setting.read(&json) {
+            let default = text_of(&setting.write());
+            self.refuse(key, &json, &setting.allowed(), &default);
         }
     }
 
@@ -57,19 +57,19 @@ impl Visitor for Reader {
         let Some(json) = self.left.remove(key) else {
             return;
         };
-        if let Value::Array(entries) = json {
+        if let Json::List(entries) = json {
             *value = self.entries(key, check, &entries);
         } else {
-            let default = Value::from(value.as_slice()).to_string();
+            let default = text_of(value);
             self.refuse(key, &json, "a list of strings", &default);
         }
     }
 
-    fn block(&mut self, key: &'static str, inside: impl FnOnce(&mut Self)) {
+    fn block(&mut self, key: &'static str, inside: &mut dyn FnMut(&mut dyn Visitor)) {
         let Some(json) = self.left.remove(key) else {
             return;
         };
-        let Value::Object(object) = json else {
+        let Json::Object(object) = json else {
             self.refuse(key, &json, "an object", "for each of its keys");
             return;
         };
@@ -84,13 +84,13 @@ impl Visitor for Reader {
         self.left = outer_left;
         let unknown = mem::replace(&mut self.unknown, outer_unknown);
         if !unknown.is_empty() {
-            self.unknown.insert(key.to_owned(), Value::Object(unknown));
+            self.unknown.insert(key.to_owned(), Json::Object(unknown));
         }
     }
 }
 
 impl Reader {
-    fn refuse(&mut self, key: &str, json: &Value, allowed: &str, default: &str) {
+    fn refuse(&mut self, key: &str, json: &Json, allowed: &str, default: &str) {
         let (path, found) = (&self.path, excerpt(json));
         self.notices.push(Notice::warning(format!(
             "Setting `{path}{key}` is {found} but must be {allowed}. The default is used: {default}."
@@ -98,7 +98,7 @@ impl Reader {
     }
 
     /// The usable entries of a list.
-    fn entries(&mut self, key: &str, check: Check, entries: &[Value]) -> Vec<String> {
+    fn entries(&mut self, key: &str, check: Check, entries: &[Json]) -> Vec<String> {
         let mut usable = Vec::new();
         let mut refused = Vec::new();
         for entry in entries {
@@ -139,8 +139,8 @@ impl Reader {
     }
 }
 
-fn usable_entry(entry: &Value, check: Check) -> Result<&str, String> {
-    let text = entry.as_str().ok_or("no string")?;
+fn usable_entry(entry: &Json, check: Check) -> Result<&str, String> {
+    let text = entry.as_text().ok_or("no string")?;
     check(text)?;
     Ok(text)
 }

@@ -1,6 +1,8 @@
 //! Every setting once: its key, what it may be, and where it lives.
 
-use super::kind::{Flag, Fraction, Kind, Model, OrNull, RaisedTo, ThinkingLevel, Whole, Words};
+use super::kind::{
+    Flag, Fraction, Kind, Model, OrNull, Placed, RaisedTo, Setting, ThinkingLevel, Whole, Words,
+};
 use super::{BatchingMode, CachePolicy, Config, FlushMode, PruneOn};
 use crate::engine::glob::Glob;
 
@@ -9,13 +11,19 @@ pub(super) type Check = fn(&str) -> Result<Glob, String>;
 
 /// What is done with each setting, in the order of the table.
 pub(super) trait Visitor {
-    fn setting<K: Kind>(&mut self, key: &'static str, kind: K, value: &mut K::Value);
+    fn visit(&mut self, key: &'static str, setting: &mut dyn Setting);
 
     /// A list of names or patterns, each of which `check` must be able to read.
     fn list(&mut self, key: &'static str, check: Check, value: &mut Vec<String>);
 
     /// Settings inside an object of their own.
-    fn block(&mut self, key: &'static str, inside: impl FnOnce(&mut Self));
+    fn block(&mut self, key: &'static str, inside: &mut dyn FnMut(&mut dyn Visitor));
+}
+
+impl dyn Visitor + '_ {
+    fn setting<K: Kind>(&mut self, key: &'static str, kind: K, value: &mut K::Value) {
+        self.visit(key, &mut Placed { kind, value });
+    }
 }
 
 const PRUNE_ON: Words<PruneOn> = Words(&[
@@ -36,7 +44,7 @@ const FLUSH_MODE: Words<FlushMode> = Words(&[
 const CACHE_POLICY: Words<CachePolicy> =
     Words(&[("stable", CachePolicy::Stable), ("live", CachePolicy::Live)]);
 
-pub(super) fn visit(config: &mut Config, v: &mut impl Visitor) {
+pub(super) fn visit(config: &mut Config, v: &mut dyn Visitor) {
     v.setting("enabled", Flag, &mut config.enabled);
     v.setting("pruneOn", PRUNE_ON, &mut config.prune_on);
     v.setting("batchingMode", BATCHING_MODE, &mut config.batching_mode);
@@ -74,7 +82,7 @@ pub(super) fn visit(config: &mut Config, v: &mut impl Visitor) {
     v.setting("showStatusLine", Flag, &mut config.show_status_line);
 }
 
-fn visit_triggers(config: &mut Config, v: &mut impl Visitor) {
+fn visit_triggers(config: &mut Config, v: &mut dyn Visitor) {
     v.setting(
         "autoBudgetThreshold",
         OrNull(Fraction),
@@ -105,9 +113,9 @@ fn visit_triggers(config: &mut Config, v: &mut impl Visitor) {
     );
 }
 
-fn visit_passes(config: &mut Config, v: &mut impl Visitor) {
+fn visit_passes(config: &mut Config, v: &mut dyn Visitor) {
     let chains = &mut config.chain_compression;
-    v.block("chainCompression", |v| {
+    v.block("chainCompression", &mut |v| {
         v.setting("enabled", Flag, &mut chains.enabled);
         v.setting("rollingWindow", Whole::from(0), &mut chains.rolling_window);
         v.setting("fuseRangeSummary", Flag, &mut chains.fuse_range_summary);
@@ -121,25 +129,25 @@ fn visit_passes(config: &mut Config, v: &mut impl Visitor) {
             OrNull(Whole::from(2)),
             &mut chains.merge_after,
         );
-        v.block("openChain", |v| {
+        v.block("openChain", &mut |v| {
             let keep_turns = &mut chains.open_chain.keep_turns;
             v.setting("keepTurns", OrNull(Whole::from(0)), keep_turns);
         });
     });
     let errors = &mut config.purge_errors;
-    v.block("purgeErrors", |v| {
+    v.block("purgeErrors", &mut |v| {
         v.setting("enabled", Flag, &mut errors.enabled);
         v.setting("cooldownTurns", Whole::from(0), &mut errors.cooldown_turns);
         v.setting("minArgChars", Whole::from(0), &mut errors.min_arg_chars);
     });
     let thinking = &mut config.thinking_strip;
-    v.block("thinkingStrip", |v| {
+    v.block("thinkingStrip", &mut |v| {
         v.setting("enabled", Flag, &mut thinking.enabled);
         v.setting("keepLastTurns", RaisedTo(1), &mut thinking.keep_last_turns);
     });
 }
 
-fn visit_summarizer(config: &mut Config, v: &mut impl Visitor) {
+fn visit_summarizer(config: &mut Config, v: &mut dyn Visitor) {
     v.setting("summarizerModel", Model, &mut config.summarizer_model);
     v.setting(
         "summarizerThinking",

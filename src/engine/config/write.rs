@@ -1,18 +1,17 @@
 //! From the settings to a JSON text, in the order of the table.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use serde_json::{Map, Value};
-
 use super::Config;
-use super::kind::Kind;
+use super::kind::Setting;
 use super::table::{Check, Visitor, visit};
+use crate::engine::json::{Json, text_of};
+use crate::engine::map::{Map, Set};
 
 pub(super) fn write(config: &Config) -> String {
     let mut writer = Writer {
         text: String::new(),
-        written: BTreeSet::new(),
+        written: Set::new(),
         unknown: config.unknown.clone(),
     };
     writer.text.push('{');
@@ -25,27 +24,26 @@ pub(super) fn write(config: &Config) -> String {
 struct Writer {
     text: String,
     /// The keys of the current block so far.
-    written: BTreeSet<String>,
+    written: Set<String>,
     /// What of the current block is no setting.
-    unknown: Map<String, Value>,
+    unknown: Map<String, Json>,
 }
 
 impl Visitor for Writer {
-    fn setting<K: Kind>(&mut self, key: &'static str, kind: K, value: &mut K::Value) {
+    fn visit(&mut self, key: &'static str, setting: &mut dyn Setting) {
         self.key(key);
-        self.text.push_str(&kind.write(value).to_string());
+        self.text.push_str(&text_of(&setting.write()));
     }
 
     fn list(&mut self, key: &'static str, _check: Check, value: &mut Vec<String>) {
         self.key(key);
-        let list = Value::from(value.as_slice());
-        self.text.push_str(&list.to_string());
+        self.text.push_str(&text_of(value));
     }
 
-    fn block(&mut self, key: &'static str, inside: impl FnOnce(&mut Self)) {
+    fn block(&mut self, key: &'static str, inside: &mut dyn FnMut(&mut dyn Visitor)) {
         self.key(key);
         let within = match self.unknown.remove(key) {
-            Some(Value::Object(unknown)) => unknown,
+            Some(Json::Object(unknown)) => unknown,
             _ => Map::new(),
         };
         let outer_unknown = mem::replace(&mut self.unknown, within);
@@ -65,17 +63,15 @@ impl Writer {
             self.text.push(',');
         }
         self.written.insert(key.to_owned());
-        self.text.push_str(&Value::from(key).to_string());
+        self.text.push_str(&text_of(key));
         self.text.push(':');
     }
 
     fn write_unknown(&mut self) {
-        let mut sorted = BTreeMap::new();
-        sorted.extend(mem::take(&mut self.unknown));
-        for (key, value) in sorted {
+        for (key, value) in mem::take(&mut self.unknown) {
             if !self.written.contains(&key) {
                 self.key(&key);
-                self.text.push_str(&value.to_string());
+                self.text.push_str(&text_of(&value));
             }
         }
     }

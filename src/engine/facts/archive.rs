@@ -2,10 +2,9 @@
 //!
 //! No text of a tool result is in here: a record says where the session log or a blob keeps it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::engine::digest::{ContentHash, Hash};
 use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use crate::engine::map::{Map, Set};
 use crate::engine::row::Row;
 use crate::engine::size::Size;
 
@@ -140,13 +139,13 @@ pub struct Archive {
     records: Row<Record>,
     aliases: Row<Alias>,
     batches: Row<Batch>,
-    members: BTreeMap<OccurrenceKey, Member>,
-    by_name: BTreeMap<Ref, RecordId>,
+    members: Map<OccurrenceKey, Member>,
+    by_name: Map<Ref, RecordId>,
     /// Originals by normalized hash and status.
-    by_hash: BTreeMap<(Hash, bool), Original>,
-    aliases_of: BTreeMap<RecordId, Vec<AliasId>>,
+    by_hash: Map<(Hash, bool), Original>,
+    aliases_of: Map<RecordId, Vec<AliasId>>,
     /// What was archived late and waits for an epoch.
-    unshown: BTreeSet<Member>,
+    unshown: Set<Member>,
     last_name: u32,
     /// Whether any key lacks its time, as those of old logs do.
     has_bare_keys: bool,
@@ -296,23 +295,20 @@ impl Archive {
     pub(super) fn insert(&mut self, record: Record, hash: Option<ContentHash>) -> RecordId {
         self.reserve_name(record.name);
         self.has_bare_keys |= record.key.at_ms.is_none();
-        let next = RecordId(self.records.len());
-        let member = self.members.entry(record.key.clone());
-        let member = member.or_insert(Member::Record(next));
-        let id = match *member {
-            Member::Record(id) => id,
-            Member::Alias(_) => next,
+        let id = match self.members.get(&record.key) {
+            Some(Member::Record(id)) => *id,
+            Some(Member::Alias(_)) | None => RecordId(self.records.len()),
         };
-        *member = Member::Record(id);
         if let Some(ContentHash { normalized, raw }) = hash {
+            let original = Original { record: id, raw };
             self.by_hash
-                .entry((normalized, record.is_error))
-                .or_insert(Original { record: id, raw });
+                .insert_new((normalized, record.is_error), original);
         }
         if !record.shown {
             self.unshown.insert(Member::Record(id));
         }
         self.by_name.insert(record.name, id);
+        self.members.insert(record.key.clone(), Member::Record(id));
         match self.records.get_mut(id.0) {
             Some(known) => *known = record,
             None => self.records.push(record),
@@ -327,7 +323,8 @@ impl Archive {
         if !alias.shown {
             self.unshown.insert(Member::Alias(id));
         }
-        self.aliases_of.entry(alias.original).or_default().push(id);
+        self.aliases_of
+            .update(alias.original, |aliases| aliases.push(id));
         self.aliases.push(alias);
         id
     }

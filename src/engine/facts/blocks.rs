@@ -1,23 +1,22 @@
 //! Blocks: which spans the log has compressed, and what it has taken back.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::engine::block::{self, Block, Extent, Validity};
 use crate::engine::ids::{BlockId, OccurrenceKey};
+use crate::engine::map::{Map, Set};
 
 /// The blocks of the log.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    all: BTreeMap<BlockId, Block>,
+    all: Map<BlockId, Block>,
     last_id: u32,
     /// Which blocks quote a block.
-    quoted_by: BTreeMap<BlockId, Vec<BlockId>>,
+    quoted_by: Map<BlockId, Vec<BlockId>>,
     /// The blocks that end at a timestamp.
-    ends: BTreeMap<u64, Vec<BlockId>>,
+    ends: Map<u64, Vec<BlockId>>,
     /// Spans that a block has been made for.
-    extents: BTreeSet<Extent>,
+    extents: Set<Extent>,
     /// Timestamps of the first messages of spans that the user has taken back.
-    undone: BTreeSet<u64>,
+    undone: Set<u64>,
 }
 
 impl Blocks {
@@ -67,11 +66,11 @@ impl Blocks {
 
     pub(super) fn add(&mut self, block: Block) {
         for quoted in block::mentions(&block.body) {
-            self.quoted_by.entry(quoted).or_default().push(block.id);
+            self.quoted_by.update(quoted, |ids| ids.push(block.id));
         }
         for extent in &block.extents {
             self.extents.insert(*extent);
-            self.ends.entry(extent.end_ms()).or_default().push(block.id);
+            self.ends.update(extent.end_ms(), |ids| ids.push(block.id));
         }
         self.all.insert(block.id, block);
     }
@@ -97,14 +96,14 @@ impl Blocks {
 }
 
 /// The results that a block takes out of the context, as its entry has them.
-pub struct Dropped<'a>(Option<BTreeSet<&'a str>>);
+pub struct Dropped<'a>(Option<Set<&'a str>>);
 
 impl<'a> Dropped<'a> {
     /// `keys` are `id@ms`; old logs have none, and there any result that the block names counts.
     #[must_use]
     pub fn of(keys: Option<&'a [String]>) -> Self {
         Self(keys.map(|keys| {
-            let mut set = BTreeSet::new();
+            let mut set = Set::new();
             set.extend(keys.iter().map(String::as_str));
             set
         }))

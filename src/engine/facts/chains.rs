@@ -1,7 +1,5 @@
 //! Blocks: from their entries to what they stand for.
 
-use std::collections::BTreeSet;
-
 use super::archive::{BatchId, Member, Record};
 use super::blocks::Dropped;
 use super::{Changes, Facts};
@@ -9,6 +7,7 @@ use crate::engine::block::{Block, Extent, Outline, Validity};
 use crate::engine::delimiter::{ELEMENTS, disarm};
 use crate::engine::entry;
 use crate::engine::ids::{BlockId, EntryId, OccurrenceKey, Ref};
+use crate::engine::map::Set;
 
 impl Facts {
     pub(super) fn apply_chain(
@@ -113,7 +112,7 @@ impl Facts {
         chain: &entry::Chain,
         protected: &[OccurrenceKey],
     ) -> Option<Vec<Member>> {
-        let mut members = BTreeSet::new();
+        let mut members = Set::new();
         for key in chain.dropped_occurrence_keys.as_ref()? {
             let key = OccurrenceKey::parse(key);
             match self.archive.member(&key) {
@@ -132,9 +131,9 @@ impl Facts {
     ///
     /// A ref may be there for a duplicate only: its original, and its summary, stand elsewhere.
     fn claim_batches(&mut self, id: BlockId, refs: &[Ref], dropped: &Dropped<'_>) {
-        let mut named = BTreeSet::new();
+        let mut named = Set::new();
         named.extend(refs.iter().copied());
-        let mut batches = BTreeSet::new();
+        let mut batches = Set::new();
         batches.extend(
             refs.iter()
                 .filter_map(|name| self.archive.batch_named(*name)),

@@ -1,10 +1,9 @@
 //! The summary messages of the log, and which index entry each was written for.
 
-use std::collections::BTreeMap;
-
 use crate::engine::entry;
 use crate::engine::host::Stamp;
 use crate::engine::ids::{EntryId, OccurrenceKey};
+use crate::engine::map::Map;
 use crate::engine::size::Size;
 
 /// Which summary of the log is meant, counted from 0.
@@ -15,10 +14,10 @@ pub(super) struct SummaryId(usize);
 #[derive(Debug, Default)]
 pub(super) struct SummaryLog {
     all: Vec<Summary>,
-    by_entry: BTreeMap<EntryId, SummaryId>,
+    by_entry: Map<EntryId, SummaryId>,
     /// Summaries by the occurrences that they name, oldest first. Those of committed batches are
     /// taken out.
-    by_key: BTreeMap<OccurrenceKey, Vec<SummaryId>>,
+    by_key: Map<OccurrenceKey, Vec<SummaryId>>,
 }
 
 /// A summary message of the log.
@@ -44,7 +43,7 @@ impl SummaryLog {
         let id = SummaryId(self.all.len());
         let refs = std::mem::take(&mut message.details.tool_call_refs);
         for named in &refs {
-            self.by_key.entry(key_of(named)).or_default().push(id);
+            self.by_key.update(key_of(named), |ids| ids.push(id));
         }
         self.by_entry.insert(stamp.entry.clone(), id);
         self.all.push(Summary {

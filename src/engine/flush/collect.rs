@@ -1,13 +1,12 @@
 //! What a flush takes up: batches of untried results, without duplicates, and what becomes of them.
 
-use std::collections::BTreeMap;
-
 use super::{Ask, Batch, Captured, Duplicate, Fate, Flush, Original, Scene, Skip, Trigger};
 use crate::engine::basis::Basis;
 use crate::engine::config::{BatchingMode, PruneOn};
 use crate::engine::digest::Hash;
 use crate::engine::host::{Host, ModelChoice, Notice};
 use crate::engine::ids::Ref;
+use crate::engine::map::Map;
 use crate::engine::order::sort_by_key;
 use crate::engine::prompt::{PromptCall, batch_prompt};
 use crate::engine::size::utf16_len;
@@ -17,7 +16,7 @@ use crate::engine::{stub, summary};
 impl Scene<'_> {
     /// Untried results by batch, oldest first, and whether each batch is to be summarized.
     pub(super) fn collect(self, trigger: Trigger) -> Vec<Batch> {
-        let mut groups: BTreeMap<Position, Vec<Captured>> = BTreeMap::new();
+        let mut groups: Map<Position, Vec<Captured>> = Map::new();
         let before = match trigger {
             Trigger::Savings => self.ripe_before(),
             Trigger::Interrupted => self.last_chain_start(),
@@ -31,10 +30,10 @@ impl Scene<'_> {
         for at in self.view.untried().before(before) {
             if let Some(captured) = self.capture(at) {
                 let group = self.group_of(captured.site.assistant);
-                groups.entry(group).or_default().push(captured);
+                groups.update(group, |calls| calls.push(captured));
             }
         }
-        let mut seen: BTreeMap<(Hash, bool), (usize, usize)> = BTreeMap::new();
+        let mut seen: Map<(Hash, bool), (usize, usize)> = Map::new();
         let mut batches = Vec::new();
         for (index, mut calls) in groups.into_values().enumerate() {
             sort_by_key(&mut calls, |call| call.site);
@@ -102,7 +101,7 @@ impl Scene<'_> {
         self,
         index: usize,
         captured: Vec<Captured>,
-        seen: &mut BTreeMap<(Hash, bool), (usize, usize)>,
+        seen: &mut Map<(Hash, bool), (usize, usize)>,
     ) -> Batch {
         let mut calls: Vec<Captured> = Vec::new();
         let mut duplicates = Vec::new();
@@ -131,7 +130,7 @@ impl Scene<'_> {
         self,
         index: usize,
         batch: &mut Batch,
-        seen: &mut BTreeMap<(Hash, bool), (usize, usize)>,
+        seen: &mut Map<(Hash, bool), (usize, usize)>,
     ) {
         let mut calls: Vec<Captured> = Vec::new();
         for call in std::mem::take(&mut batch.calls) {
@@ -160,7 +159,7 @@ impl Scene<'_> {
     fn original_of(
         self,
         call: &Captured,
-        seen: &BTreeMap<(Hash, bool), (usize, usize)>,
+        seen: &Map<(Hash, bool), (usize, usize)>,
     ) -> Option<Original> {
         // A result that has a record of its own is no duplicate, whatever it says.
         if !self.basis.rules.config.dedup_by_content_hash || self.basis.member_at(call.at).is_some()

@@ -1,10 +1,9 @@
 //! Fusing adjacent compressed chains to one block.
 
-use std::collections::BTreeSet;
-
 use super::{Ask, Body, Flush, Models, Scene, SpanWork};
 use crate::engine::block::Extent;
 use crate::engine::ids::{BlockId, Ref};
+use crate::engine::map::Set;
 use crate::engine::prompt::range_prompt;
 use crate::engine::summary;
 use crate::engine::transcript::ChainEnd;
@@ -25,7 +24,7 @@ impl Flush {
             .iter()
             .map(|block| summary::body_of(&block.body))
             .collect();
-        let mut seen = BTreeSet::new();
+        let mut seen = Set::new();
         let refs: Vec<Ref> = blocks
             .iter()
             .flat_map(|block| block.refs.iter().copied())

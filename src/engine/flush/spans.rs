@@ -5,13 +5,12 @@
 //! `chainCompression.openChain.keepTurns` is set, finished turns of chains that no final reply has
 //! closed.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{Fate, Flush, Models, Original, Scene, SpanWork, Trigger};
 use crate::engine::block::Extent;
 use crate::engine::facts::Standing;
 use crate::engine::hook::Hook;
 use crate::engine::ids::{BlockId, Ref};
+use crate::engine::map::{Map, Set};
 use crate::engine::order::sort_by_key;
 use crate::engine::query;
 use crate::engine::transcript::{Boundary, Chain, ChainEnd, ChainId, Position};
@@ -31,10 +30,10 @@ pub(super) struct Candidate {
 /// What this flush makes of the results that it has taken up.
 #[derive(Default)]
 pub(super) struct Taken {
-    named: BTreeMap<Position, Ref>,
+    named: Map<Position, Ref>,
     /// Which batch of the flush has summarized a result.
-    pub(super) batch_of: BTreeMap<Position, usize>,
-    waiting: BTreeSet<Position>,
+    pub(super) batch_of: Map<Position, usize>,
+    waiting: Set<Position>,
 }
 
 /// What has become of one result of a span.

@@ -1,9 +1,8 @@
 //! Whether compressing a span is worth it, and whether it pays for a break of the prefix.
 
-use std::collections::BTreeSet;
-
 use super::{Fate, Flush, Scene, SpanWork, Trigger};
 use crate::engine::block::{self, ProtectedOutput};
+use crate::engine::map::Set;
 use crate::engine::size::utf16_len;
 use crate::engine::view;
 
@@ -86,7 +85,7 @@ impl Flush {
             }
         }
         let archive = basis.facts.archive();
-        let mut batches = BTreeSet::new();
+        let mut batches = Set::new();
         let named = span.refs.iter();
         batches.extend(named.filter_map(|name| archive.batch_named(*name)));
         for id in batches {

@@ -1,8 +1,8 @@
 //! As much of a long tool output as a summarizer needs.
 
+use crate::engine::map::Set;
 use crate::engine::order::sort_by_key;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use super::super::cut;
 use super::super::size::utf16_len;
@@ -147,8 +147,8 @@ impl Middle<'_> {
     /// Of lines that are the same the first is kept.
     fn telling(&self, budget: u64) -> (Vec<(usize, usize)>, u64) {
         let mut left = budget;
-        let mut seen = BTreeSet::new();
-        let mut kept = BTreeSet::new();
+        let mut seen = Set::new();
+        let mut kept = Set::new();
         for (_, at) in self.words() {
             let (start, end) = self.around(at);
             let shown = self.text.get(start..end).unwrap_or_default();
@@ -209,7 +209,7 @@ fn head_in_line(text: &str) -> &str {
 }
 
 /// Joins ranges that overlap.
-fn apart(ranges: BTreeSet<(usize, usize)>) -> Vec<(usize, usize)> {
+fn apart(ranges: Set<(usize, usize)>) -> Vec<(usize, usize)> {
     let mut apart: Vec<(usize, usize)> = Vec::new();
     for (start, end) in ranges {
         match apart.last_mut() {

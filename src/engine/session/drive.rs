@@ -125,7 +125,7 @@ impl Session {
             }
         };
         if flush.has_used() {
-            self.write_stats(hook);
+            self.write_stats(hook.host);
         }
         let metrics = flush.metrics(outcome, self.gauges(), hook.now_ms);
         // A log that cannot be written has been reported by now.
@@ -156,15 +156,15 @@ impl Session {
         (changes, outcome)
     }
 
-    fn write_stats(&mut self, hook: &mut Hook<'_>) {
+    fn write_stats(&mut self, host: &mut dyn Host) {
         let stats = self.stats();
-        match self.write(Fact::Stats(stats), hook.host) {
+        match self.write(Fact::Stats(stats), host) {
             Ok(()) => self.models.unwritten = entry::Stats::default(),
-            Err(err) => hook.host.notify(&Notice::warning(format!(
+            Err(err) => host.notify(&Notice::warning(format!(
                 "pruner: statistics could not be written ({err}); the next flush writes them"
             ))),
         }
-        hook.host.cost(&Cost {
+        host.cost(&Cost {
             input_tokens: stats.total_input_tokens,
             output_tokens: stats.total_output_tokens,
             total: stats.total_cost,
@@ -176,6 +176,9 @@ impl Session {
         self.give_up_flush();
         for job in std::mem::take(&mut self.orphaned_jobs) {
             host.cancel(job);
+        }
+        if self.models.unwritten != entry::Stats::default() {
+            self.write_stats(host);
         }
     }
 

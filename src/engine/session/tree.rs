@@ -1,12 +1,11 @@
 //! The tree of everything that was pruned.
 
-use std::collections::BTreeMap;
-
 use super::{CommandError, Session};
 use crate::engine::block::Validity;
 use crate::engine::facts::{BatchId, Facts, Member, RecordId, Standing};
 use crate::engine::host::Host;
 use crate::engine::ids::{BlockId, Ref};
+use crate::engine::map::Map;
 
 /// What a node of the tree stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +109,9 @@ impl<'a> Rows<'a> {
 
     /// Adds the blocks in force. Returns their rows, and those of the blocks that name a record, the
     /// first one each.
-    fn add_blocks(&mut self) -> (BTreeMap<BlockId, u32>, BTreeMap<Ref, u32>) {
-        let mut blocks = BTreeMap::new();
-        let mut owners = BTreeMap::new();
+    fn add_blocks(&mut self) -> (Map<BlockId, u32>, Map<Ref, u32>) {
+        let mut blocks = Map::new();
+        let mut owners = Map::new();
         for block in self.facts.blocks().all() {
             if block.validity != Validity::InForce {
                 continue;
@@ -127,7 +126,7 @@ impl<'a> Rows<'a> {
             let row = self.push(node, Source::Block(block.id));
             blocks.insert(block.id, row);
             for name in &block.refs {
-                owners.entry(*name).or_insert(row);
+                owners.insert_new(*name, row);
             }
         }
         (blocks, owners)

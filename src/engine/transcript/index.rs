@@ -49,10 +49,13 @@ impl Transcript {
     }
 
     fn note_boundary(&mut self, kind: Boundary, at_ms: u64, at: Position) {
-        self.boundaries
-            .entry((kind, at_ms))
-            .and_modify(|found| found.is_only = false)
-            .or_insert(Found { at, is_only: true });
+        match self.boundaries.get_mut(&(kind, at_ms)) {
+            Some(found) => found.is_only = false,
+            None => {
+                let found = Found { at, is_only: true };
+                self.boundaries.insert((kind, at_ms), found);
+            }
+        }
     }
 
     /// A user message always begins a chain; another prompt does where no chain is open.
@@ -101,9 +104,7 @@ impl Transcript {
                 call,
             };
             self.unanswered
-                .entry(named.id.clone())
-                .or_default()
-                .push(site);
+                .update(named.id.clone(), |sites| sites.push(site));
         }
         if !assistant.stop.is_sent() {
             return;
@@ -164,6 +165,7 @@ impl Transcript {
         let Some(key) = slot.as_result().map(|result| result.key(slot.at_ms)) else {
             return;
         };
+        let ambiguous = self.by_key.contains_key(&key);
         let site = self.take_unanswered(&key.call_id);
         let follows = site.is_some_and(|site| {
             self.run_end == at && self.assistants.last() == Some(&site.assistant)
@@ -171,7 +173,7 @@ impl Transcript {
         if follows {
             self.run_end = at + 1;
         }
-        let ambiguous = *self.by_key.entry(key).or_insert(at) != at;
+        self.by_key.insert_new(key, at);
         if let Some(Kind::Result(result)) = self.slots.get_mut(at).map(|slot| &mut slot.kind) {
             result.site = site;
             result.displaced = site.is_some() && !follows;

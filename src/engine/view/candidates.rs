@@ -1,20 +1,19 @@
 //! The chains that may come to be compressed. Each is looked at until it is known what becomes of
 //! it, so that a flush does not look at the whole session.
 
-use std::collections::BTreeSet;
-
 use super::View;
 use crate::engine::basis::Basis;
 use crate::engine::ids::BlockId;
+use crate::engine::map::Set;
 use crate::engine::transcript::{ChainEnd, ChainId};
 
 /// The chains, by what is known of their end.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// Closed chains that a block may come to stand for.
-    closed: BTreeSet<ChainId>,
+    closed: Set<ChainId>,
     /// Chains that are not closed, as long as a block may come to stand for their turns.
-    unclosed: BTreeSet<ChainId>,
+    unclosed: Set<ChainId>,
 }
 
 impl Candidates {

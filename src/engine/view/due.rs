@@ -1,9 +1,8 @@
 //! The messages that wait for an epoch.
 
-use std::collections::BTreeSet;
-
 use super::View;
 use crate::engine::basis::Basis;
+use crate::engine::map::Set;
 use crate::engine::query;
 use crate::engine::transcript::{CallSite, Position};
 
@@ -11,15 +10,15 @@ use crate::engine::transcript::{CallSite, Position};
 #[derive(Debug, Default)]
 pub(super) struct Due {
     /// Assistant messages with a failed call whose arguments are large.
-    purge: BTreeSet<Position>,
+    purge: Set<Position>,
     /// The same, as long as a result of it is in no record.
-    purge_unarchived: BTreeSet<Position>,
+    purge_unarchived: Set<Position>,
     /// Outputs of `context_tree_query` that stand as they are.
-    recovered: BTreeSet<Position>,
+    recovered: Set<Position>,
     /// The same, as long as they are in no record.
-    recovered_unarchived: BTreeSet<Position>,
+    recovered_unarchived: Set<Position>,
     /// Results that were archived after the model had seen them.
-    unshown: BTreeSet<Position>,
+    unshown: Set<Position>,
     /// How many assistant messages have been looked at for their thinking.
     thinking_done: usize,
 }

@@ -1,9 +1,8 @@
 //! The account of what each strategy saves.
 
-use std::collections::BTreeMap;
-
 use crate::engine::facts::BatchId;
 use crate::engine::ids::BlockId;
+use crate::engine::map::Map;
 use crate::engine::size::Size;
 use crate::engine::transcript::Position;
 
@@ -102,8 +101,8 @@ pub struct Total {
 /// The account. Setting an item's effects costs what these effects are.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    effects: BTreeMap<Item, Vec<Effect>>,
-    totals: BTreeMap<Strategy, Total>,
+    effects: Map<Item, Vec<Effect>>,
+    totals: Map<Strategy, Total>,
 }
 
 impl Ledger {
@@ -123,24 +122,13 @@ impl Ledger {
     }
 
     fn book(&mut self, effect: Effect, sign: i64) {
-        let total = self.totals.entry(effect.strategy).or_default();
-        total.saved.add(effect.saved, sign);
-        if effect.counts {
-            let count = i64::from(total.count) + sign;
-            total.count = u32::try_from(count).unwrap_or(0);
-        }
-    }
-
-    /// Forgets everything from a position on.
-    pub fn truncate(&mut self, at: Position) {
-        let items: Vec<Item> = self
-            .effects
-            .range(Item::Message(at)..Item::Summary(BatchId::numbered(0)))
-            .map(|(item, _)| *item)
-            .collect();
-        for item in items {
-            self.set(item, Vec::new());
-        }
+        self.totals.update(effect.strategy, |total| {
+            total.saved.add(effect.saved, sign);
+            if effect.counts {
+                let count = i64::from(total.count) + sign;
+                total.count = u32::try_from(count).unwrap_or(0);
+            }
+        });
     }
 
     /// What one item saves.

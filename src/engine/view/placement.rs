@@ -1,9 +1,8 @@
 //! Where the blocks stand in the transcript.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::engine::block::Block;
 use crate::engine::ids::BlockId;
+use crate::engine::map::{Map, Set};
 use crate::engine::size::Size;
 use crate::engine::transcript::Position;
 
@@ -67,13 +66,13 @@ pub struct Placed {
 /// The blocks that stand in the context, and the messages that they cover.
 #[derive(Debug, Default)]
 pub struct Placements {
-    placed: BTreeMap<BlockId, Placed>,
+    placed: Map<BlockId, Placed>,
     /// Dropped runs: where each begins, where it ends, and whose it is.
-    runs: BTreeMap<Position, (Position, BlockId)>,
+    runs: Map<Position, (Position, BlockId)>,
     /// Final replies of compressed chains.
-    replies: BTreeMap<Position, BlockId>,
+    replies: Map<Position, BlockId>,
     /// Blocks in force whose span was not found when last looked for.
-    unplaced: BTreeSet<BlockId>,
+    unplaced: Set<BlockId>,
 }
 
 impl Placements {

@@ -4,13 +4,12 @@
 //! the basis, [`Layout`], follows from the basis as well: which blocks stand, where the summaries
 //! are, which batches are worth it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::ledger::{Effect, Saved, Strategy};
 use super::placement::Placements;
 use crate::engine::basis::Basis;
 use crate::engine::entry::SummaryDetails;
 use crate::engine::facts::{Batch, BatchId, Member, Standing};
+use crate::engine::map::{Map, Set};
 use crate::engine::plan::{Aspect, Change};
 use crate::engine::size::{Size, utf16_len};
 use crate::engine::stub;
@@ -21,9 +20,9 @@ use crate::engine::transcript::{Assistant, Call, CallSite, Kind, Position, ToolR
 pub struct Layout {
     pub blocks: Placements,
     /// Where the summaries stand in the transcript that are there.
-    pub summaries: BTreeMap<BatchId, Position>,
+    pub summaries: Map<BatchId, Position>,
     /// Batches whose stubs and summary stand in the context.
-    pub active: BTreeSet<BatchId>,
+    pub active: Set<BatchId>,
 }
 
 /// What should stand in place of one message, and what that saves.

@@ -1,8 +1,7 @@
 //! What the chains hold of the context, kept in step message by message: whoever asks for the
 //! largest does not look at the others.
 
-use std::collections::BTreeSet;
-
+use crate::engine::map::Set;
 use crate::engine::transcript::{ChainId, Position};
 
 /// UTF-16 code units that the model sees, by message and by chain.
@@ -10,7 +9,7 @@ use crate::engine::transcript::{ChainId, Position};
 pub(super) struct Shares {
     messages: Vec<u64>,
     chains: Vec<u64>,
-    ranked: BTreeSet<(u64, usize)>,
+    ranked: Set<(u64, usize)>,
 }
 
 impl Shares {

@@ -34,8 +34,11 @@ impl View {
         let in_block = self.layout.is_in_placed_block(batch);
         let stands = basis.rules.config.enabled && self.layout.active.contains(&id);
         let at = self.layout.summaries.get(&id).copied();
+        // A block takes the place of a summary that stands in the transcript; one that the plan would
+        // insert is not inserted then.
+        let is_there = at.is_some() || (self.inserted.contains_key(&id) && !in_block);
         let mut effects = Vec::new();
-        if stands && (at.is_some() || self.inserted.contains_key(&id)) {
+        if stands && is_there {
             effects.push(Effect {
                 strategy: Strategy::Stub,
                 saved: Saved::between(Size::default(), size),

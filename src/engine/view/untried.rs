@@ -1,8 +1,7 @@
 //! The results that wait for a flush, with their sums: whoever asks how much waits does not count.
 
-use std::collections::BTreeMap;
-
 use crate::engine::ids::Ref;
+use crate::engine::map::Map;
 use crate::engine::size::{Size, utf16_len};
 use crate::engine::stub;
 use crate::engine::transcript::Position;
@@ -10,9 +9,9 @@ use crate::engine::transcript::Position;
 /// Results that are answered, unprotected and untried.
 #[derive(Debug, Default)]
 pub struct Untried {
-    results: BTreeMap<Position, Waiting>,
+    results: Map<Position, Waiting>,
     /// How many results of each turn wait, by the position of its assistant message.
-    turns: BTreeMap<Position, u32>,
+    turns: Map<Position, u32>,
     total: Sums,
 }
 
@@ -37,7 +36,7 @@ impl Untried {
     pub fn insert(&mut self, at: Position, turn: Position, size: Size) {
         self.remove(at);
         self.results.insert(at, Waiting { turn, size });
-        *self.turns.entry(turn).or_default() += 1;
+        self.turns.update(turn, |n| *n += 1);
         self.total.add(size);
     }
 

@@ -3,7 +3,7 @@
 use decant::engine::host::{FailureKind, HostError, JobUsage, Outcome, Stamp};
 use decant::engine::ids::EntryId;
 use decant::engine::message::{Message, Opaque, Part, Role, StopReason, ToolCall};
-use decant::engine::session::{LogEntry, SessionInfo, Usage};
+use decant::engine::session::{LogEntry, Usage};
 use decant_host::exports::messages;
 
 pub(super) fn message(message: &messages::Message) -> Message {
@@ -70,12 +70,6 @@ fn stop_reason(stop: messages::StopReason) -> StopReason {
         messages::StopReason::Error => StopReason::Error,
         messages::StopReason::Aborted => StopReason::Aborted,
         messages::StopReason::Other => StopReason::Other,
-    }
-}
-
-pub(super) fn session_info(session: &decant_host::exports::SessionInfo) -> SessionInfo {
-    SessionInfo {
-        id: session.id.clone(),
     }
 }
 
