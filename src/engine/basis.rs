@@ -317,11 +317,15 @@ impl Basis {
         }
         self.find_turn_base();
         self.bindings = Bindings::of(&self.facts, &self.transcript);
+    }
+
+    /// Until [`Basis::open_up`] facts and messages stay as they are: each is looked up once.
+    pub fn hold_still(&mut self) {
         let members = (0..self.transcript.len()).map(|at| self.member_at(at));
         self.members = Some(members.collect());
     }
 
-    /// Everything has been looked at anew: from here on facts and messages come.
+    /// From here on facts and messages come.
     pub fn open_up(&mut self) {
         self.members = None;
     }

@@ -1,7 +1,7 @@
 //! A map and a set in the order of their keys.
 //!
 //! The library's cost the component some 5 KB for each pair of types that they are used with. Here
-//! all that finds its way between keys is in [`Order`], which knows no types and is there once.
+//! all that finds its way between keys is in `Order`, which knows no types and is there once.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;

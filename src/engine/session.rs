@@ -314,6 +314,7 @@ impl Session {
         self.finish_restore();
         if std::mem::take(&mut self.is_stale) {
             self.basis.settle_in();
+            self.basis.hold_still();
             self.view.renew(&self.basis);
             self.basis.open_up();
             self.let_go();
