@@ -117,7 +117,7 @@ fn twice_the_session_is_twice_the_work() {
             long.grow_to(n_messages);
             long.plan();
             let played = long.lane.session.fuel_spent();
-            long.lane.reopen();
+            long.lane.load(0);
             long.plan();
             (played, long.lane.session.fuel_spent())
         };

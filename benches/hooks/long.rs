@@ -32,13 +32,8 @@ pub(crate) trait Lane: Sized {
     /// Opens a session on a log that is empty.
     fn open(config: &str) -> Self;
 
-    /// Opens the same session anew: from its log, with its transcript.
-    fn reopen(&mut self) {
-        self.load(0);
-    }
-
-    /// The same, step by step and timed, with the first plan. What only the benchmark has to do is
-    /// not in it.
+    /// Opens the same session anew: from its log, with its transcript; step by step and timed,
+    /// with the first plan. What only the benchmark has to do is not in it.
     fn load(&mut self, now_ms: u64) -> Steps;
 
     /// Adds a message to the transcript.
